@@ -1,0 +1,5 @@
+"""Wiring: settings, entry points, middleware. Nothing here knows what a session is."""
+
+from project.celery import celery_app
+
+__all__ = ["celery_app"]

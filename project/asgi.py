@@ -1,0 +1,20 @@
+"""The ASGI application: pages, and websockets behind an origin check and the session's sign-in."""
+
+import os
+
+from channels.auth import AuthMiddlewareStack
+from channels.routing import ProtocolTypeRouter, URLRouter
+from channels.security.websocket import AllowedHostsOriginValidator
+from django.core.asgi import get_asgi_application
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "project.settings.embedded")
+http_application = get_asgi_application()
+
+from sessions_app.live.routing import websocket_urlpatterns  # noqa: E402  needs the loaded applications
+
+application = ProtocolTypeRouter(
+    {
+        "http": http_application,
+        "websocket": AllowedHostsOriginValidator(AuthMiddlewareStack(URLRouter(websocket_urlpatterns))),
+    },
+)

@@ -1,0 +1,7 @@
+"""The Celery application. Tasks are found in `sessions_app.tasks`; their state lives in our own rows."""
+
+from celery import Celery
+
+celery_app = Celery("palimpsest")
+celery_app.config_from_object("django.conf:settings", namespace="CELERY")
+celery_app.autodiscover_tasks()

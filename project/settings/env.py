@@ -1,0 +1,78 @@
+"""Every environment variable of the product, declared once: name, type, default, meaning."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import environ
+from django.core.exceptions import ImproperlyConfigured
+
+PREFIX = "PALIMPSEST_"
+
+
+@dataclass(frozen=True)
+class Variable:
+    """One variable. `kind` is a method of `environ.Env`."""
+
+    name: str
+    kind: str
+    default: object
+    meaning: str
+
+
+VARIABLES = (
+    Variable("HOST", "str", "127.0.0.1", "Address that `manage.py up` listens on."),
+    Variable("PORT", "int", 8000, "Port that `manage.py up` listens on."),
+    Variable("DATA_DIR", "str", "", "Folder for the database, uploads and keys. Default: `data` in the checkout."),
+    Variable(
+        "PUBLIC_URL", "str", "", "Address under which browsers reach the product, if not host and port; with https, cookies are secure."
+    ),
+    Variable("ALLOWED_HOSTS", "list", [], "Further host names to answer to, separated by commas."),
+    Variable("DEBUG", "bool", False, "Shows tracebacks and the style guide. Never with real data."),
+    Variable("LOG_FORMAT", "str", "console", "`console` or `json`."),
+    Variable("LOG_LEVEL", "str", "INFO", "Lowest level that is logged."),
+    Variable("UPLOAD_MAX_MB", "int", 512, "Largest file that the upload page takes, in megabytes. The command line takes any size."),
+    Variable("USER", "str", "", "Name under which commands act; without it they act as `cli:<system user>` with admin rights."),
+)
+
+
+class Env:
+    """Typed access to the declared variables. Raises `ImproperlyConfigured` on unknown or malformed ones."""
+
+    def __init__(self, environment: dict[str, str] | None = None) -> None:
+        self._environment = dict(os.environ if environment is None else environment)
+        known = {PREFIX + variable.name for variable in VARIABLES}
+        unknown = sorted(name for name in self._environment if name.startswith(PREFIX) and name not in known)
+        if unknown:
+            raise ImproperlyConfigured(f"Unknown setting {', '.join(unknown)}. Known are: {', '.join(sorted(known))}. Nothing was started.")
+        self._reader = environ.Env()
+        self._reader.ENVIRON = self._environment
+        self._values = {variable.name: self._read(variable) for variable in VARIABLES}
+
+    def _read(self, variable: Variable) -> object:
+        name = PREFIX + variable.name
+        try:
+            return getattr(self._reader, variable.kind)(name, default=variable.default)
+        except (ValueError, ImproperlyConfigured) as error:
+            raise ImproperlyConfigured(f"{name} is not a valid {variable.kind}: {self._environment.get(name)!r}.") from error
+
+    def text(self, name: str) -> str:
+        return str(self._values[name])
+
+    def number(self, name: str) -> int:
+        value = self._values[name]
+        assert isinstance(value, int)
+        return value
+
+    def flag(self, name: str) -> bool:
+        return bool(self._values[name])
+
+    def items(self, name: str) -> list[str]:
+        value = self._values[name]
+        assert isinstance(value, list)
+        return [str(item) for item in value]
+
+
+def data_directory(env: Env, root: Path) -> Path:
+    """The folder that holds everything the product writes; it need not exist yet."""
+    return Path(env.text("DATA_DIR") or root / "data").expanduser().resolve()

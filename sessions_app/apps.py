@@ -1,0 +1,8 @@
+"""The application's configuration."""
+
+from django.apps import AppConfig
+
+
+class SessionsAppConfig(AppConfig):
+    name = "sessions_app"
+    verbose_name = "Palimpsest"

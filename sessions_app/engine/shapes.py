@@ -1,0 +1,46 @@
+"""What planning needs to know of an entry: everything but its text, so that a long session plans from small rows."""
+
+import msgspec
+
+from sessions_app.engine.entries import Entry
+from sessions_app.engine.terms import Kind, PartKind, Role
+
+
+class EntryShape(msgspec.Struct, frozen=True, kw_only=True):
+    """One entry without its parts. `call_ids` are of its calls when `kind` is `call`, of its results when `result`."""
+
+    index: int
+    role: Role
+    kind: Kind
+    tokens: int
+    source_id: str = ""
+    message_key: str = ""
+    call_ids: tuple[str, ...] = ()
+    off_branch: bool = False
+    meta: bool = False
+
+    @property
+    def is_sent(self) -> bool:
+        """Whether the entry may stand in a view: on the live branch, and no notice."""
+        return self.role is not Role.NOTICE and not self.off_branch
+
+    @property
+    def is_user_message(self) -> bool:
+        """Whether a person's message starts here, and with it a turn."""
+        return self.role is Role.USER and self.kind is Kind.MESSAGE and not self.meta and self.is_sent
+
+
+def shape_of(entry: Entry) -> EntryShape:
+    """The shape of a loaded entry."""
+    wanted = PartKind.CALL if entry.kind is Kind.CALL else PartKind.RESULT
+    return EntryShape(
+        index=entry.index,
+        role=entry.role,
+        kind=entry.kind,
+        tokens=entry.tokens,
+        source_id=entry.source_id,
+        message_key=entry.message_key,
+        call_ids=tuple(dict.fromkeys(part.call_id for part in entry.parts if part.kind is wanted and part.call_id)),
+        off_branch=entry.off_branch,
+        meta=entry.meta,
+    )

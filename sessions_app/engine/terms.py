@@ -1,0 +1,176 @@
+"""The vocabulary of the engine: every state, kind and reason is one of these words, nowhere a bare string."""
+
+from enum import StrEnum
+
+
+class Role(StrEnum):
+    """Who an entry speaks for. `notice` is shown to people and never sent to a model."""
+
+    SYSTEM = "system"
+    USER = "user"
+    ASSISTANT = "assistant"
+    TOOL = "tool"
+    NOTICE = "notice"
+
+
+class Kind(StrEnum):
+    """What an entry is, within its role."""
+
+    MESSAGE = "message"
+    CALL = "call"
+    RESULT = "result"
+    THINKING = "thinking"
+    COMPACTED = "compacted"  # a divider: here a compaction took place
+    SUMMARY = "summary"  # an agent's own summary of what went before
+    REMINDER = "reminder"  # text that the agent injected on the user's side
+    ATTACHMENT = "attachment"
+    ERROR = "error"
+    OTHER = "other"
+
+
+class PartKind(StrEnum):
+    """What one part of an entry holds; each kind has its own estimator."""
+
+    TEXT = "text"
+    THINKING = "thinking"
+    CALL = "call"
+    RESULT = "result"
+    IMAGE = "image"
+    DOCUMENT = "document"
+
+
+class Fate(StrEnum):
+    """What became of an entry in a model view. Every entry has exactly one."""
+
+    VERBATIM = "verbatim"
+    PINNED = "pinned"
+    SUMMARISED = "summarised"
+    TRIMMED = "trimmed"
+    CLEARED = "cleared"
+    EXCLUDED = "excluded"
+    OFF_BRANCH = "off_branch"
+    DISPLAY_ONLY = "display_only"
+
+    @property
+    def words(self) -> str:
+        """The fate as a person reads it."""
+        return self.value.replace("_", " ")
+
+
+class Lineage(StrEnum):
+    """Who made a checkpoint: this console, or the agent itself."""
+
+    CONSOLE = "console"
+    AGENT = "agent"
+
+
+class Trigger(StrEnum):
+    MANUAL = "manual"
+    THRESHOLD = "threshold"
+    PREFLIGHT = "preflight"
+    OVERFLOW = "overflow"
+    TIER_UPGRADE = "tier_upgrade"
+    MODEL_SWITCH = "model_switch"
+    EXTERNAL = "external"
+
+
+class Status(StrEnum):
+    """Where an attempt stands. Exactly one terminal status ends each started attempt."""
+
+    REQUESTED = "requested"
+    WAITING_FOR_IDLE = "waiting_for_idle"
+    RUNNING = "running"
+    COMPLETED = "completed"
+    SKIPPED = "skipped"
+    STALE = "stale"
+    CANCELLED = "cancelled"
+    TIMED_OUT = "timed_out"
+    FAILED = "failed"
+
+    @property
+    def is_terminal(self) -> bool:
+        return self not in OPEN_STATUSES
+
+
+OPEN_STATUSES = frozenset({Status.REQUESTED, Status.WAITING_FOR_IDLE, Status.RUNNING})
+
+
+class Outcome(StrEnum):
+    """What a finished attempt came to."""
+
+    COMMITTED = "committed"
+    TRIMMED = "trimmed"
+    SKIPPED = "skipped"
+    REJECTED_EMPTY = "rejected_empty"
+    REJECTED_TRUNCATED = "rejected_truncated"
+    REJECTED_INFLATED = "rejected_inflated"
+    STALE = "stale"
+    CANCELLED = "cancelled"
+    TIMED_OUT = "timed_out"
+    FAILED = "failed"
+    EMERGENCY = "emergency"
+
+
+class SkipReason(StrEnum):
+    """Why nothing was folded, or why an attempt ended without a checkpoint."""
+
+    EMPTY_SESSION = "empty_session"
+    FEWER_THAN_THREE_ROUNDS = "fewer_than_three_rounds"
+    NO_LEGAL_BOUNDARY = "no_legal_boundary"
+    NOTHING_TO_FOLD = "nothing_to_fold"
+    WOULD_NOT_SHRINK = "would_not_shrink"
+    NON_HISTORY_ENVELOPE_EXHAUSTS_BUDGET = "non_history_envelope_exhausts_budget"
+    STALE_PREIMAGE = "stale_preimage"
+    WORKER_LOST = "worker_lost"
+    NEVER_IDLE = "never_idle"
+
+
+class Phase(StrEnum):
+    """The steps of an attempt, in order, as progress shows them."""
+
+    LEASE = "lease"
+    PLAN = "plan"
+    SUMMARISE = "summarise"
+    VERIFY = "verify"
+    COMMIT = "commit"
+
+
+class SummarySource(StrEnum):
+    LLM = "llm"
+    MIXED = "mixed"
+    EXTRACTIVE = "extractive"
+    TRIM = "trim"
+    EXTERNAL = "external"
+    SKIPPED = "skipped"
+
+
+class Origin(StrEnum):
+    """Where a number comes from."""
+
+    MEASURED = "measured"
+    REPORTED = "reported"
+    ESTIMATED = "estimated"
+
+
+class Scope(StrEnum):
+    """What a number of tokens counts. Numbers of unlike scope are never subtracted."""
+
+    VIEW = "view"
+    WHOLE_REQUEST = "whole_request"
+    CONVERSATION = "conversation"  # as some agents report it: without system prompt and tools
+    SUMMARY_CALL = "summary_call"
+
+
+class SegmentKind(StrEnum):
+    SYNTHETIC = "synthetic"
+    RANGE = "range"
+    ENTRY = "entry"
+
+
+class Profile(StrEnum):
+    """What kind of work a session is; it decides what a summary stresses and how much is protected."""
+
+    CONVERSATION = "conversation"
+    CODING = "coding"
+    RESEARCH = "research"
+    SUPPORT = "support"

@@ -1,0 +1,98 @@
+"""The one place that writes events: next sequence, hash of the previous one, notice after commit."""
+
+import hashlib
+import uuid
+from datetime import UTC, datetime
+from functools import partial
+
+import orjson
+from django.db import transaction
+from django.db.models import F
+
+from sessions_app.events.actors import Actor
+from sessions_app.events.types import EventType
+from sessions_app.live.poke import poke_session
+from sessions_app.models import Event, EventResult, EventStream
+
+SECURITY = "security"
+SESSION_PREFIX = "session:"
+
+
+def session_stream(session_id: uuid.UUID | str) -> str:
+    """The stream of what happens to one session."""
+    return f"{SESSION_PREFIX}{session_id}"
+
+
+def access_stream(day: datetime | None = None) -> str:
+    """The stream of reads of one day (UTC)."""
+    return f"access:{(day or datetime.now(UTC)):%Y-%m-%d}"
+
+
+def append(
+    stream: str,
+    event_type: EventType,
+    *,
+    actor: Actor,
+    result: EventResult = EventResult.ALLOWED,
+    target: tuple[str, str] = ("", ""),
+    compaction_id: uuid.UUID | None = None,
+    step: int | None = None,
+    before: object = None,
+    after: object = None,
+    reason: str = "",
+    payload: dict[str, object] | None = None,
+) -> Event:
+    """Appends one event in the caller's transaction (or one of its own) and returns it.
+
+    `target` is (kind, id). `before`, `after` and `payload` are plain JSON. Events of a session's stream are
+    told to its followers after commit. Two statements and one insert.
+    """
+    with transaction.atomic():
+        # The head row comes first: its update orders all writers of a stream, where max(seq) + 1 would race.
+        if not EventStream.objects.filter(name=stream).update(last_seq=F("last_seq") + 1):
+            EventStream.objects.get_or_create(name=stream)
+            EventStream.objects.filter(name=stream).update(last_seq=F("last_seq") + 1)
+        head = EventStream.objects.get(name=stream)
+        event = Event(
+            stream=stream,
+            seq=head.last_seq,
+            type=event_type,
+            compaction_id=compaction_id,
+            step=step,
+            actor_kind=actor.kind,
+            actor_id=actor.id,
+            actor_name=actor.name,
+            actor_role=actor.role,
+            target_kind=target[0],
+            target_id=target[1],
+            result=result,
+            before=before,
+            after=after,
+            reason=reason,
+            request_id=actor.request_id,
+            gesture_id=actor.gesture_id,
+            address=actor.address,
+            payload=payload or {},
+            at=datetime.now(UTC).isoformat(timespec="microseconds"),
+            previous_hash=bytes(head.last_hash),
+        )
+        event.hash = event_hash(event)
+        event.save(force_insert=True)
+        EventStream.objects.filter(name=stream).update(last_hash=event.hash)
+        if stream.startswith(SESSION_PREFIX):
+            transaction.on_commit(partial(poke_session, stream.removeprefix(SESSION_PREFIX), event.seq))
+    return event
+
+
+HASHED_FIELDS = (
+    "stream", "seq", "type", "compaction_id", "step", "actor_kind", "actor_id", "actor_name", "actor_role", "target_kind",
+    "target_id", "result", "before", "after", "reason", "request_id", "gesture_id", "address", "payload", "at",
+)  # fmt: skip
+
+
+def event_hash(event: Event) -> bytes:
+    """sha256 over the previous hash and the canonical JSON of every field that says something; 32 bytes."""
+    said = {field: getattr(event, field) for field in HASHED_FIELDS}
+    said["type"], said["result"], said["actor_kind"] = str(event.type), str(event.result), str(event.actor_kind)
+    canonical = orjson.dumps(said, option=orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS)
+    return hashlib.sha256(bytes(event.previous_hash) + canonical).digest()

@@ -1,0 +1,37 @@
+"""All tables. One noun a module; no writes to other nouns."""
+
+from sessions_app.models.compaction import ClearedResult, Compaction, Lease, ViewSegment
+from sessions_app.models.entry import Blob, Entry, Record, RecordFrame, SourceFile
+from sessions_app.models.event import ActorKind, Event, EventResult, EventStream
+from sessions_app.models.ids import new_id, short
+from sessions_app.models.import_run import ImportRun, ImportState
+from sessions_app.models.policy import PolicyScope, PolicyValue
+from sessions_app.models.session import BUSY_STATUSES, Project, Session, SessionKind, SessionRelation, SessionStatus
+
+__all__ = [
+    "BUSY_STATUSES",
+    "ActorKind",
+    "Blob",
+    "ClearedResult",
+    "Compaction",
+    "Entry",
+    "Event",
+    "EventResult",
+    "EventStream",
+    "ImportRun",
+    "ImportState",
+    "Lease",
+    "PolicyScope",
+    "PolicyValue",
+    "Project",
+    "Record",
+    "RecordFrame",
+    "Session",
+    "SessionKind",
+    "SessionRelation",
+    "SessionStatus",
+    "SourceFile",
+    "ViewSegment",
+    "new_id",
+    "short",
+]

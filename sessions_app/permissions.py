@@ -1,0 +1,138 @@
+"""The only gates: who may do what, and the only way to reach a session for somebody."""
+
+import uuid
+from enum import StrEnum
+
+from django.conf import settings
+from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, User
+from django.http import HttpRequest
+
+from sessions_app.events import log
+from sessions_app.events.actors import Actor
+from sessions_app.events.types import EventType
+from sessions_app.models import ActorKind, EventResult, Session
+
+OPERATORS, SUPPORT, ADMINS = "operators", "support", "admins"
+ROLE_BY_GROUP = {ADMINS: "admin", SUPPORT: "support", OPERATORS: "operator"}  # strongest first
+
+
+class Action(StrEnum):
+    """What a person may ask for."""
+
+    READ = "read"
+    IMPORT = "import"
+    EXPORT = "export"
+    COMPACT = "compact"
+    CANCEL = "cancel"
+    REVERT = "revert"
+    AUDIT = "audit"
+    MANAGE_USERS = "manage_users"
+
+
+_OPERATOR = frozenset({Action.READ, Action.IMPORT, Action.EXPORT})
+_SUPPORT = _OPERATOR | {Action.COMPACT, Action.CANCEL, Action.REVERT}
+ACTIONS_BY_ROLE: dict[str, frozenset[Action]] = {
+    "operator": _OPERATOR,
+    "support": _SUPPORT,
+    "admin": frozenset(Action),
+    "": frozenset(),
+}
+
+
+class NoAccess(Exception):
+    """There is nothing here for this person: answered 404, so that it does not tell whether the thing exists."""
+
+
+class ActionRefused(Exception):
+    """The person may see this, but not do that: answered 403, with the right that is missing."""
+
+    def __init__(self, action: Action, role: str) -> None:
+        self.action = action
+        self.role = role
+        needed = "support or admins" if action in _SUPPORT else "admins"
+        super().__init__(
+            f"Your role ({role or 'none'}) may not {action.value.replace('_', ' ')}; the groups {needed} may. Nothing was changed."
+        )
+
+
+def role_of(user: AbstractBaseUser | AnonymousUser) -> str:
+    """The strongest role that the user's groups give, or an empty string. One query, cached on the user."""
+    if not isinstance(user, User) or not user.is_active:
+        return ""
+    role: str | None = getattr(user, "_palimpsest_role", None)
+    if role is None:
+        groups = set(user.groups.values_list("name", flat=True))
+        role = next((name for group, name in ROLE_BY_GROUP.items() if group in groups), "")
+        user._palimpsest_role = role  # type: ignore[attr-defined]
+    return role
+
+
+def actor_of(request: HttpRequest) -> Actor:
+    """The actor behind a page request."""
+    user = request.user
+    common = {
+        "request_id": getattr(request, "request_id", ""),
+        "gesture_id": request.headers.get("X-Gesture-Id", "")[:64],
+        "address": request.META.get("REMOTE_ADDR", ""),
+    }
+    if not user.is_authenticated:
+        return Actor(kind=ActorKind.ANONYMOUS, **common)
+    return Actor(kind=ActorKind.USER, id=str(user.pk), name=user.get_username(), role=role_of(user), **common)
+
+
+def command_actor(name: str = "") -> Actor:
+    """The actor behind a command: the named user with that user's role, else the system user with admin rights.
+
+    Raises `NoAccess` when a name is given that no active user has.
+    """
+    import getpass  # noqa: PLC0415  reads the password database, which only commands need
+
+    name = name or settings.COMMAND_USER
+    if not name:
+        return Actor(kind=ActorKind.CLI, id=f"cli:{getpass.getuser()}", name=f"cli:{getpass.getuser()}", role="admin")
+    user = User.objects.filter(username=name, is_active=True).first()
+    if user is None:
+        raise NoAccess(f"There is no active user {name!r}. Nothing was changed.")
+    return Actor(kind=ActorKind.USER, id=str(user.pk), name=name, role=role_of(user))
+
+
+def allows(actor: Actor, action: Action) -> bool:
+    """Whether the actor's role includes the action. The system itself may do anything."""
+    return actor.kind == ActorKind.SYSTEM or action in ACTIONS_BY_ROLE.get(actor.role, frozenset())
+
+
+def require(actor: Actor, action: Action, *, target: tuple[str, str] = ("", ""), stream: str = "") -> None:
+    """Lets the actor pass, or writes the refusal down and raises `NoAccess` (no role) or `ActionRefused`."""
+    if allows(actor, action):
+        return
+    log.append(
+        stream or log.access_stream(),
+        EventType.ACCESS_REFUSED,
+        actor=actor,
+        result=EventResult.REFUSED,
+        target=target,
+        reason=f"role {actor.role or 'none'} may not {action.value}",
+        payload={"action": action.value},
+    )
+    if not allows(actor, Action.READ):
+        raise NoAccess("Your account is in no group, so there is nothing to show. An admin can add it to one.")
+    raise ActionRefused(action, actor.role)
+
+
+def access_session(actor: Actor, session_id: uuid.UUID | str, action: Action) -> Session:
+    """The session, if the actor may do `action` with it; else an event and `NoAccess` or `ActionRefused`."""
+    session = Session.objects.select_related("project", "parent", "active_agent", "active_console", "running").filter(pk=session_id).first()
+    if session is None:
+        log.append(
+            log.access_stream(),
+            EventType.ACCESS_REFUSED,
+            actor=actor,
+            result=EventResult.REFUSED,
+            target=("session", str(session_id)),
+            reason="no such session",
+            payload={"action": action.value},
+        )
+        raise NoAccess("There is no such session.")
+    steering = action not in _OPERATOR
+    require(actor, action, target=("session", str(session.pk)), stream=log.session_stream(session.pk) if steering else "")
+    return session

@@ -1,0 +1,40 @@
+"""Addresses of all pages, nested by what they belong to."""
+
+from django.urls import include, path
+
+from sessions_app.views import accounts, compactions, events, health, history, imports, raw, sessions, styleguide
+
+session_urls = [
+    path("", history.session_detail, name="session-detail"),
+    path("entries/", history.entry_window, name="session-entries"),
+    path("entries/<int:index>/", history.entry_permalink, name="entry-detail"),
+    path("entries/<int:index>/raw/", raw.entry_raw, name="entry-raw"),
+    path("entries/<int:index>/parts/<int:position>/text/", history.part_text, name="part-text"),
+    path("entries/<int:index>/parts/<int:position>/image/", history.part_image, name="part-image"),
+    path("children/<str:call_id>/", history.child_entries, name="session-children"),
+    path("compact/", compactions.compaction_create, name="compaction-create"),
+    path("panel/", compactions.compaction_panel, name="compaction-panel"),
+    path("revert/", compactions.compaction_revert, name="compaction-revert"),
+    path("compactions/", compactions.compaction_list, name="compaction-list"),
+    path("compactions/<uuid:compaction_id>/", compactions.compaction_detail, name="compaction-detail"),
+    path("compactions/<uuid:compaction_id>/cancel/", compactions.compaction_cancel, name="compaction-cancel"),
+    path("events/", events.session_events, name="session-events"),
+    path("raw/", raw.session_raw, name="session-raw"),
+    path("export/", raw.session_export, name="session-export"),
+]
+
+import_urls = [
+    path("", imports.import_list, name="import-list"),
+    path("<uuid:run_id>/", imports.import_detail, name="import-detail"),
+    path("<uuid:run_id>/cancel/", imports.import_cancel, name="import-cancel"),
+]
+
+urlpatterns = [
+    path("", sessions.session_list, name="session-list"),
+    path("sign-in/", accounts.sign_in, name="sign-in"),
+    path("sign-out/", accounts.sign_out, name="sign-out"),
+    path("sessions/<uuid:session_id>/", include(session_urls)),
+    path("imports/", include(import_urls)),
+    path("styleguide/", styleguide.styleguide, name="styleguide"),
+    path("healthz", health.health, name="health"),
+]

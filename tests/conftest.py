@@ -1,0 +1,53 @@
+"""The cast, and what every test shares."""
+
+import os
+
+import pytest
+from django.contrib.auth.models import Group, User
+
+from sessions_app.events.actors import Actor
+from sessions_app.models import ActorKind
+from sessions_app.permissions import ADMINS, OPERATORS, SUPPORT
+
+# The browser driver's loop runs in the main thread, where tests also use the ORM.
+os.environ.setdefault("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
+
+PASSWORD = "correct horse battery"
+
+
+def make_user(name: str, group: str | None) -> User:
+    user = User.objects.create_user(name, password=PASSWORD)
+    if group:
+        user.groups.add(Group.objects.get_or_create(name=group)[0])
+    return user
+
+
+@pytest.fixture
+def operator(db) -> User:
+    return make_user("olga", OPERATORS)
+
+
+@pytest.fixture
+def support(db) -> User:
+    return make_user("ana", SUPPORT)
+
+
+@pytest.fixture
+def admin(db) -> User:
+    return make_user("ada", ADMINS)
+
+
+@pytest.fixture
+def outsider(db) -> User:
+    """Signed in, but in no group."""
+    return make_user("otto", None)
+
+
+@pytest.fixture
+def support_actor() -> Actor:
+    return Actor(kind=ActorKind.USER, id="1", name="ana", role="support")
+
+
+@pytest.fixture
+def operator_actor() -> Actor:
+    return Actor(kind=ActorKind.USER, id="2", name="olga", role="operator")
