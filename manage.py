@@ -83,7 +83,7 @@ def main() -> None:
     ensure_environment(command)
     if command == "test":
         sys.exit(run_tests(sys.argv[2:]))
-    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "project.settings.embedded")
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "project.settings.test" if command == "check_all" else "project.settings.embedded")
     from django.core.management import execute_from_command_line  # noqa: PLC0415
 
     execute_from_command_line(sys.argv)

@@ -12,4 +12,4 @@ SECRET_KEY = "test"  # noqa: S105
 DATABASES["default"]["NAME"] = DATA_DIR / "unused.sqlite3"
 DATABASES["default"]["TEST"] = {"NAME": str(DATA_DIR / "test.sqlite3")}
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
-LOG_LEVEL = "WARNING"
+LOGGING = {"format": "console", "level": "WARNING"}
