@@ -19,7 +19,10 @@ STEPS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("template style", (str(TOOLS / "djlint"), "templates", "--lint", "--quiet")),
     ("migrations", (PYTHON, "manage.py", "makemigrations", "--check", "--dry-run")),
     ("system checks", (PYTHON, "manage.py", "check", "--fail-level", "WARNING")),
-    ("house rules and documents", (PYTHON, "-m", "pytest", "-q", "-p", "no:randomly", "tests/project/test_house.py", "tests/project/test_documents.py")),
+    (
+        "house rules and documents",
+        (PYTHON, "-m", "pytest", "-q", "-p", "no:randomly", "tests/project/test_house.py", "tests/project/test_documents.py"),
+    ),
 )
 
 
