@@ -73,6 +73,18 @@ class Env:
         return [str(item) for item in value]
 
 
+def settings_table() -> str:
+    """All variables as a Markdown table; the documents hold it as it is."""
+    rows = "\n".join(f"| `{PREFIX}{variable.name}` | {_default_text(variable)} | {variable.meaning} |" for variable in VARIABLES)
+    return f"| variable | default | meaning |\n| --- | --- | --- |\n{rows}\n"
+
+
+def _default_text(variable: Variable) -> str:
+    if variable.kind == "bool":
+        return "on" if variable.default else "off"
+    return f"`{variable.default}`" if variable.default not in ("", []) else ""
+
+
 def data_directory(env: Env, root: Path) -> Path:
     """The folder that holds everything the product writes; it need not exist yet."""
     return Path(env.text("DATA_DIR") or root / "data").expanduser().resolve()

@@ -48,11 +48,7 @@ def append(
     told to its followers after commit. Two statements and one insert.
     """
     with transaction.atomic():
-        # The head row comes first: its update orders all writers of a stream, where max(seq) + 1 would race.
-        if not EventStream.objects.filter(name=stream).update(last_seq=F("last_seq") + 1):
-            EventStream.objects.get_or_create(name=stream)
-            EventStream.objects.filter(name=stream).update(last_seq=F("last_seq") + 1)
-        head = EventStream.objects.get(name=stream)
+        head = _advanced_head(stream)
         event = Event(
             stream=stream,
             seq=head.last_seq,
@@ -82,6 +78,14 @@ def append(
         if stream.startswith(SESSION_PREFIX):
             transaction.on_commit(partial(poke_session, stream.removeprefix(SESSION_PREFIX), event.seq))
     return event
+
+
+def _advanced_head(stream: str) -> EventStream:
+    # The head row comes first: its update orders all writers of a stream, where max(seq) + 1 would race.
+    if not EventStream.objects.filter(name=stream).update(last_seq=F("last_seq") + 1):
+        EventStream.objects.get_or_create(name=stream)
+        EventStream.objects.filter(name=stream).update(last_seq=F("last_seq") + 1)
+    return EventStream.objects.get(name=stream)
 
 
 HASHED_FIELDS = (
