@@ -1,0 +1,187 @@
+"""Puts entries together into legal messages, in the order of a plan."""
+
+from collections.abc import Iterator
+
+from sessions_app.engine import counting
+from sessions_app.engine.entries import Entry, Part, SyntheticMessage
+from sessions_app.engine.messages import ViewMessage, ViewPart
+from sessions_app.engine.terms import Fate, Kind, PartKind, Role
+
+NO_RESULT = "[No result was recorded]"
+
+_REMINDER_KINDS = frozenset({Kind.REMINDER, Kind.ATTACHMENT})
+_REMINDER, _TEXT, _FENCE = range(3)
+
+
+class _Exchange:
+    """An assistant message, and the user message that follows it."""
+
+    def __init__(self) -> None:
+        self.said: list[ViewPart] = []
+        self.made: set[str] = set()  # ids of all its calls
+        self.open_calls: dict[str, Part] = {}  # those without a result so far
+        self.results: list[ViewPart] = []
+        self.others: list[tuple[int, ViewPart]] = []
+
+    @property
+    def has_answer(self) -> bool:
+        return bool(self.results or self.others)
+
+    def answer(self) -> Iterator[ViewPart]:
+        """The user message: results, what is glued to the last one, then reminders before texts."""
+        yield from self.results
+        others = self.others
+        if self.results:
+            yield from (_glue(part) for _, part in others if part.part.glued)
+            others = [(rank, part) for rank, part in others if not part.part.glued]
+        yield from (_no_result(call) for call in self.open_calls.values())
+        section: list[tuple[int, ViewPart]] = []
+        for rank, part in others:
+            if rank is _FENCE:
+                yield from _in_rank(section)
+                section = []
+                yield part
+            else:
+                section.append((rank, part))
+        yield from _in_rank(section)
+
+
+class Assembly:
+    """Takes the items of a plan in order, then gives the messages.
+
+    A result goes right behind the message that made its call, wherever the source has it. An assistant's message may
+    come in several entries of one key, also with results in between.
+    """
+
+    def __init__(self, cleared: frozenset[int]) -> None:
+        self._cleared = cleared
+        self._system: list[ViewPart] = []
+        self._exchanges = [_Exchange()]
+        self._by_key: dict[str, _Exchange] = {}
+        self._callers: dict[str, list[_Exchange]] = {}  # call id → those that made it and wait for its result
+
+    def add_synthetic(self, message: SyntheticMessage) -> None:
+        part = Part(kind=PartKind.TEXT, text=message.text)
+        view_part = ViewPart(part=part, entry_index=None, synthetic=True, tokens=counting.estimate_parts((part,)))
+        if message.role is Role.ASSISTANT:
+            self._exchange_for("").said.append(view_part)
+        elif message.role is Role.SYSTEM and self._is_untouched:
+            self._system.append(view_part)
+        else:
+            # Nothing may pass a message that a plan has put in its place.
+            self._exchanges[-1].others.append((_FENCE, view_part))
+
+    def add(self, entry: Entry) -> None:
+        parts = _cleared_parts(entry) if entry.index in self._cleared else _view_parts(entry)
+        if not parts:
+            return
+        if entry.role is Role.ASSISTANT:
+            self._add_said(self._exchange_for(entry.message_key), parts)
+        elif entry.role is Role.SYSTEM and self._is_untouched:
+            self._system += parts
+        else:
+            is_reminder = entry.kind in _REMINDER_KINDS or entry.role is Role.SYSTEM
+            self._add_answer(parts, _REMINDER if is_reminder else _TEXT)
+
+    def messages(self) -> Iterator[ViewMessage]:
+        if self._system:
+            yield _message(Role.SYSTEM, self._system)
+        for exchange in self._exchanges:
+            if exchange.said:
+                yield _message(Role.ASSISTANT, exchange.said)
+            if answer := list(exchange.answer()):
+                yield _message(Role.USER, answer)
+
+    @property
+    def _is_untouched(self) -> bool:
+        return len(self._exchanges) == 1 and not self._exchanges[0].said and not self._exchanges[0].has_answer
+
+    def _exchange_for(self, key: str) -> _Exchange:
+        exchange = self._by_key.get(key) if key else None
+        if exchange is None:
+            exchange = self._exchanges[-1]
+            if exchange.has_answer:
+                exchange = _Exchange()
+                self._exchanges.append(exchange)
+            if key:
+                self._by_key[key] = exchange
+        return exchange
+
+    def _add_said(self, exchange: _Exchange, parts: list[ViewPart]) -> None:
+        for view_part in parts:
+            part = view_part.part
+            if part.kind is PartKind.CALL:
+                if part.call_id in exchange.made:
+                    continue
+                exchange.made.add(part.call_id)
+                exchange.open_calls[part.call_id] = part
+                self._callers.setdefault(part.call_id, []).append(exchange)
+            elif part.kind is PartKind.RESULT and not self._close_call(exchange, part.call_id):
+                continue
+            exchange.said.append(view_part)
+
+    def _add_answer(self, parts: list[ViewPart], rank: int) -> None:
+        caller: _Exchange | None = None
+        call_id = ""
+        for view_part in parts:
+            part = view_part.part
+            if part.kind is PartKind.RESULT:
+                call_id = part.call_id
+                waiting = self._callers.get(call_id)
+                caller = waiting[-1] if waiting else None
+                if caller is not None:
+                    self._close_call(caller, call_id)
+                    caller.results.append(view_part)
+            elif part.call_id and part.call_id == call_id:
+                if caller is not None:
+                    caller.results.append(view_part)
+            else:
+                self._exchanges[-1].others.append((rank, view_part))
+
+    def _close_call(self, exchange: _Exchange, call_id: str) -> bool:
+        if exchange.open_calls.pop(call_id, None) is None:
+            return False
+        self._callers[call_id].remove(exchange)
+        return True
+
+
+def _view_parts(entry: Entry) -> list[ViewPart]:
+    parts = [part for part in entry.parts if part.kind is not PartKind.TEXT or part.length]
+    estimates = [counting.estimate_part(part) for part in parts] if len(parts) > 1 else [entry.tokens] * len(parts)
+    if parts:
+        # The entry's stored count is the truth; its frame goes to the first part.
+        estimates[0] = max(0, entry.tokens - sum(estimates[1:]))
+    return [ViewPart(part=part, entry_index=entry.index, tokens=tokens) for part, tokens in zip(parts, estimates, strict=True)]
+
+
+def _cleared_parts(entry: Entry) -> list[ViewPart]:
+    """The placeholder of an entry: one result for each call that it answers, else one text."""
+    results = {part.call_id: part for part in entry.parts if part.kind is PartKind.RESULT}
+    word = "Result" if results else "Content"
+    text = f"[{word} cleared: entry {entry.index}, {entry.tokens} tokens. Read it back if you need it.]"
+    parts = [
+        Part(kind=PartKind.RESULT, text=text, name=result.name, call_id=call_id, is_error=result.is_error)
+        for call_id, result in results.items()
+    ] or [Part(kind=PartKind.TEXT, text=text)]
+    return [
+        ViewPart(part=part, entry_index=entry.index, fate=Fate.CLEARED, tokens=counting.estimate_parts((part,))) for part in parts
+    ]
+
+
+def _glue(view_part: ViewPart) -> ViewPart:
+    return ViewPart(
+        part=view_part.part, entry_index=view_part.entry_index, fate=view_part.fate, glued=True, tokens=view_part.tokens
+    )
+
+
+def _no_result(call: Part) -> ViewPart:
+    part = Part(kind=PartKind.RESULT, text=NO_RESULT, name=call.name, call_id=call.call_id)
+    return ViewPart(part=part, entry_index=None, synthetic=True, tokens=counting.estimate_parts((part,)))
+
+
+def _in_rank(section: list[tuple[int, ViewPart]]) -> Iterator[ViewPart]:
+    return (part for _, part in sorted(section, key=lambda ranked: ranked[0]))
+
+
+def _message(role: Role, parts: list[ViewPart]) -> ViewMessage:
+    return ViewMessage(role=role, parts=tuple(parts), tokens=sum(part.tokens for part in parts))

@@ -1,0 +1,171 @@
+"""Where to cut: the first entry that stays verbatim. Legal cuts are the starts of rounds."""
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from itertools import accumulate
+
+import msgspec
+
+from sessions_app.engine.policy import Policy
+from sessions_app.engine.rounds import Links, Round, link, rounds_of
+from sessions_app.engine.shapes import EntryShape
+from sessions_app.engine.terms import Kind, Role, SkipReason
+
+MANUAL_KEEP_FRACTION = 0.25
+"""Of the signal: a person who asks on a small session wants something to happen."""
+
+FEWEST_ROUNDS = 3
+
+
+class Boundary(msgspec.Struct, frozen=True, kw_only=True):
+    """A legal cut. Entries before `index` are folded, but for `carried`; that and all later ones stay verbatim."""
+
+    index: int
+    source_id: str
+    carried: tuple[int, ...]  # entries before the cut that stay verbatim: the user message of the turn that it falls into
+    folded: int  # entries that a block replaces
+    kept: int  # entries that stay, carried ones included
+    kept_tokens: int
+    folded_tokens: int
+
+
+class IllegalBoundary(ValueError):  # noqa: N818  it says what is the matter with the boundary
+    """A boundary that a person asked for would break the history. The text says what it would split."""
+
+
+def keep_budget(policy: Policy, window: int, signal_tokens: int, *, manual: bool) -> int:
+    """How many tokens may stay verbatim."""
+    budget = int(policy.keep_recent_fraction * policy.trigger_tokens(window))
+    return min(budget, int(MANUAL_KEEP_FRACTION * signal_tokens)) if manual else budget
+
+
+def choose(
+    shapes: Sequence[EntryShape],
+    *,
+    keep_tokens: int,
+    floor_tokens: int = 0,
+    protected_messages: int = 0,
+    wanted: int | None = None,
+    force: bool = False,
+) -> Boundary | SkipReason:
+    """The cut of a history, or of its tail (from a legal cut on), or the reason why there is none. Linear.
+
+    It is the earliest user message whose suffix fits `keep_tokens`; if none fits, the earliest assistant step after
+    the last user message that does, with that user message carried; if none does, the latest legal one. Never past a
+    pending call, never into the last `protected_messages` messages, never the last round.
+
+    `floor_tokens`: what the block will need at least; folding no more than that would not shrink the view.
+    `force` ignores both budgets, never legality. `wanted` is a boundary that a person asked for: it is validated and
+    never moved; protection and budgets do not apply to it. Raises `IllegalBoundary`.
+    """
+    if not any(shape.is_sent for shape in shapes):
+        return SkipReason.EMPTY_SESSION
+    links = link(shapes)
+    rounds = rounds_of(shapes, links)
+    if wanted is not None:
+        return _validate(shapes, links, rounds, wanted)
+    if len(rounds) < FEWEST_ROUNDS:
+        return SkipReason.FEWER_THAN_THREE_ROUNDS
+    keep_tokens = 0 if force else keep_tokens
+    suffixes = list(accumulate((round_.tokens for round_ in reversed(rounds)), initial=0))[:0:-1]
+    if suffixes[0] <= keep_tokens:
+        return SkipReason.NOTHING_TO_FOLD
+    last = _last_allowed(rounds, protected_messages)
+    if last < 1:
+        return SkipReason.NO_LEGAL_BOUNDARY
+    chosen = _pick(rounds, suffixes, last, keep_tokens)
+    boundary = _boundary(shapes, rounds[chosen].first, cuts_turn=not rounds[chosen].starts_turn)
+    if not boundary.folded:
+        return SkipReason.NOTHING_TO_FOLD
+    if not force and boundary.folded_tokens <= floor_tokens:
+        return SkipReason.WOULD_NOT_SHRINK
+    return boundary
+
+
+def _last_allowed(rounds: Sequence[Round], protected_messages: int) -> int:
+    """Position of the latest round that a cut may stand before."""
+    last, messages = len(rounds) - 1, rounds[-1].messages
+    while last > 0 and messages < protected_messages:
+        last -= 1
+        messages += rounds[last].messages
+    pending = next((position for position, round_ in enumerate(rounds) if round_.is_pending), len(rounds))
+    return min(last, pending)
+
+
+def _pick(rounds: Sequence[Round], suffixes: Sequence[int], last: int, keep_tokens: int) -> int:
+    """Position of the round to cut before, from 1 to `last`."""
+    # Suffix sums only fall, so that one search finds where they begin to fit.
+    fits_from = bisect_left(suffixes, -keep_tokens, key=lambda tokens: -tokens)
+    turns = [position for position in range(last + 1) if rounds[position].starts_turn]
+    fitting = next((position for position in turns if position >= max(fits_from, 1)), None)
+    if fitting is not None:
+        return fitting
+    last_turn = turns[-1] if turns else 0
+    if last_turn < last:
+        return min(max(fits_from, last_turn + 1), last)
+    return last_turn
+
+
+def _boundary(shapes: Sequence[EntryShape], index: int, *, cuts_turn: bool) -> Boundary:
+    cut = index - shapes[0].index
+    carried = [shapes[position] for position in _turn_message(shapes, cut)] if cuts_turn else []
+    folded = [shape for shape in shapes[:cut] if shape.is_sent and shape.role is not Role.SYSTEM and shape not in carried]
+    kept = carried + [shape for shape in shapes[cut:] if shape.is_sent]
+    return Boundary(
+        index=index,
+        source_id=shapes[cut].source_id,
+        carried=tuple(shape.index for shape in carried),
+        folded=len(folded),
+        kept=len(kept),
+        kept_tokens=sum(shape.tokens for shape in kept),
+        folded_tokens=sum(shape.tokens for shape in folded),
+    )
+
+
+def _turn_message(shapes: Sequence[EntryShape], cut: int) -> tuple[int, ...]:
+    """Positions of the rows of the last user message before the cut."""
+    position = next((position for position in range(cut - 1, -1, -1) if shapes[position].is_user_message), None)
+    if position is None:
+        return ()
+    key = shapes[position].message_key
+    first = position
+    while key and first > 0 and shapes[first - 1].is_user_message and shapes[first - 1].message_key == key:
+        first -= 1
+    return tuple(range(first, position + 1))
+
+
+def _validate(shapes: Sequence[EntryShape], links: Links, rounds: Sequence[Round], wanted: int) -> Boundary | SkipReason:
+    offset = shapes[0].index
+    if not offset <= wanted <= shapes[-1].index:
+        raise IllegalBoundary(f"Entry {wanted} is not in the range that can be folded ({offset} to {shapes[-1].index}).")
+    if offset < wanted <= offset + links.stray_reach:
+        raise IllegalBoundary(f"A cut at entry {wanted} would leave a result behind whose call was folded earlier.")
+    pending = next((round_ for round_ in rounds if round_.is_pending), None)
+    if pending is not None and wanted > pending.head:
+        position, call_id = next(call for call in links.unanswered if call[0] > links.last_user)
+        raise IllegalBoundary(
+            f"The call {call_id} (entry {shapes[position].index}) has no result yet: a cut at entry {wanted} would separate them."
+        )
+    round_ = rounds[bisect_left(rounds, wanted + 1, key=lambda round_: round_.first) - 1]
+    if wanted > round_.head:
+        raise IllegalBoundary(_what_it_splits(shapes, round_, wanted))
+    boundary = _boundary(shapes, wanted, cuts_turn=not round_.starts_turn)
+    return boundary if boundary.folded else SkipReason.NOTHING_TO_FOLD
+
+
+def _what_it_splits(shapes: Sequence[EntryShape], round_: Round, wanted: int) -> str:
+    offset = shapes[0].index
+    calls: dict[str, int] = {}
+    for shape in shapes[round_.first - offset : round_.last + 1 - offset]:
+        if not shape.is_sent:
+            continue
+        if shape.kind is Kind.CALL and shape.index < wanted:
+            calls.update(dict.fromkeys(shape.call_ids, shape.index))
+        if shape.kind is Kind.RESULT and shape.index >= wanted:
+            for call_id in shape.call_ids:
+                if call_id in calls:
+                    return (
+                        f"A cut at entry {wanted} would split the call {call_id} (entry {calls[call_id]}) "
+                        f"from its result (entry {shape.index}). A cut at entry {round_.first} would not."
+                    )
+    return f"Entry {wanted} lies inside the message that starts at entry {round_.head}: a cut there would split it."

@@ -1,0 +1,172 @@
+"""When a session is compacted and how much of it is kept: the policy, its ranges, and where each value comes from."""
+
+from collections.abc import Callable, Iterable, Mapping
+
+import msgspec
+
+from sessions_app.engine.terms import Profile
+
+DEFAULT_WINDOW = 128_000
+SCOPES = ("installation", "project", "session")
+"""Where a value can be set, from the widest to the narrowest; the narrowest wins."""
+
+PROTECTED_MESSAGES = {Profile.CODING: 12, Profile.RESEARCH: 12, Profile.SUPPORT: 12}
+SUMMARISERS = ("extractive", "scripted")
+MAX_SUMMARY_CALLS = 64
+
+
+class Policy(msgspec.Struct, frozen=True, kw_only=True):
+    """How one session is compacted. Fractions are of 1, times are seconds, budgets are tokens."""
+
+    enabled: bool = True  # automatic compaction; a person may always ask
+    threshold_pct: float = 0.80  # of the window
+    cap_tokens: int = 250_000
+    keep_recent_fraction: float = 0.25  # of the trigger
+    target_fraction: float = 0.60  # of the trigger: what a view may come to after a compaction
+    profile: Profile = Profile.CONVERSATION
+    protected_recent_messages: int | None = None  # None: as the profile says
+    summary_max_tokens: int = 3_000
+    max_summary_calls: int = 8
+    call_timeout_s: int = 90
+    total_timeout_s: int | None = None  # None: it grows with the number of chunks
+    heartbeat_s: int = 15
+    summarisers: tuple[str, ...] = ("extractive",)
+    allow_fallback: bool = True  # whether a trim may follow when every summary was rejected
+    scripted_delay_s: float = 0.0  # pause per chunk of the `scripted` summariser
+
+    @property
+    def protected_messages(self) -> int:
+        """How many of the latest messages always stay verbatim."""
+        if self.protected_recent_messages is not None:
+            return self.protected_recent_messages
+        return PROTECTED_MESSAGES.get(self.profile, 0)
+
+    def trigger_tokens(self, window: int) -> int:
+        """The number of tokens, inclusive, at which automatic compaction starts."""
+        return min(int(self.threshold_pct * window), self.cap_tokens)
+
+    def target_tokens(self, window: int) -> int:
+        """What a view may come to after a compaction."""
+        return int(self.target_fraction * self.trigger_tokens(window))
+
+    def total_timeout(self, chunk_count: int) -> int:
+        """Seconds after which an attempt with that many chunks ends `timed_out`."""
+        return self.total_timeout_s or min(900, max(120, 60 + 60 * chunk_count))
+
+    def summary_call_limit(self, chunk_count: int) -> int:
+        """How many calls a summary of that many chunks may take, the fold included."""
+        return min(MAX_SUMMARY_CALLS, max(self.max_summary_calls, chunk_count + 1))
+
+
+class ResolvedPolicy(msgspec.Struct, frozen=True, kw_only=True):
+    """A policy and, for every field, where its value was set: a scope, `profile` or `default`."""
+
+    policy: Policy
+    sources: dict[str, str]
+
+
+_RANGES: Mapping[str, tuple[float, float]] = {
+    "threshold_pct": (0.10, 0.95),
+    "cap_tokens": (1_000, 2_000_000),
+    "keep_recent_fraction": (0.05, 0.90),
+    "target_fraction": (0.10, 0.95),
+    "protected_recent_messages": (0, 1_000),
+    "summary_max_tokens": (200, 50_000),
+    "max_summary_calls": (1, MAX_SUMMARY_CALLS),
+    "call_timeout_s": (1, 900),
+    "total_timeout_s": (1, 900),
+    "heartbeat_s": (1, 60),
+    "scripted_delay_s": (0, 60),
+}
+
+
+def resolve(values: Iterable[tuple[str, str, object]]) -> ResolvedPolicy:
+    """The effective policy of (scope, field, value) triples, given in any order.
+
+    Raises `ValueError`, in words for people, on an unknown scope or field, a value of the wrong type or out of its
+    range, and values that contradict each other.
+    """
+    by_rank: dict[str, tuple[int, object]] = {}
+    for scope, field, value in values:
+        if scope not in SCOPES:
+            raise ValueError(f"There is no scope {scope!r}; a policy value is set for the {', a '.join(SCOPES)}.")
+        rank = SCOPES.index(scope)
+        if field not in by_rank or rank >= by_rank[field][0]:
+            by_rank[field] = (rank, check_value(field, value))
+    policy = msgspec.convert({field: value for field, (_, value) in by_rank.items()}, Policy)
+    for is_contradiction, sentence in _CONTRADICTIONS:
+        if is_contradiction(policy):
+            raise ValueError(sentence)
+    sources = {field: SCOPES[by_rank[field][0]] if field in by_rank else "default" for field in Policy.__struct_fields__}
+    if policy.protected_recent_messages is None and policy.profile in PROTECTED_MESSAGES:
+        sources["protected_recent_messages"] = "profile"
+    return ResolvedPolicy(policy=policy, sources=sources)
+
+
+def check_value(field: str, value: object) -> object:
+    """The value, if the field may have it; else `ValueError` in words for people."""
+    if field not in Policy.__struct_fields__:
+        raise ValueError(f"A policy has no field {field!r}.")
+    try:
+        checked = getattr(msgspec.convert({field: value}, Policy), field)
+    except msgspec.ValidationError as error:
+        raise ValueError(f"{field} cannot be {value!r}: {str(error).split(' - ')[0].lower()}.") from error
+    low, high = _RANGES.get(field, (None, None))
+    if low is not None and high is not None and checked is not None and not low <= checked <= high:
+        raise ValueError(f"{field} must lie between {low:,} and {high:,}, not at {checked:,}.")
+    if field == "summarisers" and (unknown := [name for name in checked if name not in SUMMARISERS]):
+        raise ValueError(f"There is no summariser {unknown[0]!r}; known are {', '.join(SUMMARISERS)}.")
+    return value
+
+
+_CONTRADICTIONS: tuple[tuple[Callable[[Policy], bool], str], ...] = (
+    (
+        lambda policy: policy.keep_recent_fraction >= policy.target_fraction,
+        "keep_recent_fraction must be smaller than target_fraction: what is kept verbatim would already exceed the target.",
+    ),
+    (
+        lambda policy: policy.total_timeout_s is not None and policy.total_timeout_s < policy.call_timeout_s,
+        "total_timeout_s must not be shorter than call_timeout_s.",
+    ),
+)
+
+
+_WINDOWS: tuple[tuple[str, int], ...] = (
+    ("[1m]", 1_000_000),
+    ("claude", 200_000),
+    ("gpt-4.1", 1_047_576),
+    ("gpt-4o", 128_000),
+    ("gpt-4-turbo", 128_000),
+    ("gpt-5", 272_000),  # 400,000 with the answer; a prompt may fill this much
+    ("codex", 272_000),
+    ("gpt-oss", 131_072),
+    ("o1-mini", 128_000),
+    ("o1", 200_000),
+    ("o3", 200_000),
+    ("o4-mini", 200_000),
+    ("gemini", 1_048_576),
+    ("grok-4-fast", 2_000_000),
+    ("grok-4", 256_000),
+    ("grok-code", 256_000),
+    ("qwen3-coder", 262_144),
+    ("kimi-k2", 262_144),
+    ("glm-4.6", 200_000),
+    ("glm", 128_000),
+    ("deepseek", 128_000),
+)
+"""Tokens that a prompt may fill, by the start of the model's name (or, in brackets, by its end). First match wins."""
+
+
+def window_for(model: str) -> int:
+    """The window of a model in tokens; `DEFAULT_WINDOW` when the table does not know it.
+
+    A provider's prefix (`anthropic/…`, `us.anthropic.…`) is skipped.
+    """
+    name = model.lower().rsplit("/", 1)[-1]
+    for mark, window in _WINDOWS:
+        if mark.startswith("["):
+            if name.endswith(mark):
+                return window
+        elif name.startswith(mark) or f".{mark}" in name:
+            return window
+    return DEFAULT_WINDOW

@@ -1,0 +1,150 @@
+"""Rounds: the units of a history that no cut may split, found in one pass over its shapes."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from sessions_app.engine.shapes import EntryShape
+from sessions_app.engine.terms import Kind, Role
+
+
+class Round(msgspec.Struct, frozen=True, kw_only=True):
+    """A user message, or one assistant message with its calls and all their results, and what travels with it.
+
+    `first` and `last` are entry indexes, inclusive; rounds cover the shapes without a gap. `head` is the entry that
+    makes it a round: reminders that lead up to a user message stand before it.
+    """
+
+    first: int
+    last: int
+    head: int
+    starts_turn: bool  # it is a user message
+    is_pending: bool  # a call of it has no result yet, and nobody has written since
+    tokens: int  # of everything in it that may be sent
+    messages: int  # messages that it becomes: an assistant's calls and their results are two
+
+
+class Links(msgspec.Struct, frozen=True, kw_only=True):
+    """What ties entries together. All numbers are positions in the sequence of shapes, not entry indexes."""
+
+    starts: list[tuple[int, int]]  # (first, head) of every user and assistant message
+    reach: dict[int, int]  # head of an assistant message → the last position that belongs to it
+    unanswered: list[tuple[int, str]]  # (position, call id) of calls without a result
+    stray_reach: int  # last position of a result whose call lies before the shapes, or -1
+    last_user: int  # position of the last user message, or -1
+
+
+def link(shapes: Sequence[EntryShape]) -> Links:
+    """Finds the messages, and pairs calls with results. One pass.
+
+    A result answers the latest open call of its id, so an id that an agent uses again is no trouble.
+    """
+    scan = _Scan(is_tail=bool(shapes) and shapes[0].index > 0)
+    for position, shape in enumerate(shapes):
+        if shape.is_sent:
+            scan.add(position, shape)
+    return Links(
+        starts=scan.starts,
+        reach=scan.reach,
+        unanswered=sorted((position, call_id) for call_id, calls in scan.open_calls.items() for position, _ in calls),
+        stray_reach=scan.stray_reach,
+        last_user=scan.last_user,
+    )
+
+
+class _Scan:
+    def __init__(self, *, is_tail: bool) -> None:
+        self.starts: list[tuple[int, int]] = []
+        self.reach: dict[int, int] = {}
+        self.open_calls: dict[str, list[tuple[int, int]]] = {}  # call id → (position, head of its message)
+        self.stray_reach = -1
+        self.last_user = -1
+        self._answered: dict[str, int] = {}  # call id → head of the message that made it
+        self._is_tail = is_tail
+        self._head_by_key: dict[str, int] = {}
+        self._lead = -1  # first of the reminders that may lead up to a user message
+        self._claimed = False  # whether reminders belong to the user message or result that they follow
+
+    def add(self, position: int, shape: EntryShape) -> None:
+        if shape.role is Role.ASSISTANT:
+            self._add_assistant(position, shape)
+        elif shape.kind is Kind.RESULT:
+            self._add_result(position, shape)
+        elif shape.is_user_message:
+            self.starts.append((self._lead if self._lead >= 0 else position, position))
+            self.last_user = position
+            self._lead, self._claimed = -1, True
+        elif shape.role is not Role.SYSTEM and not self._claimed and self._lead < 0:
+            self._lead = position
+
+    def _add_assistant(self, position: int, shape: EntryShape) -> None:
+        head = self._head_by_key.get(shape.message_key, -1) if shape.message_key else -1
+        if head < 0:
+            head = position
+            self.starts.append((position, position))
+            if shape.message_key:
+                self._head_by_key[shape.message_key] = position
+        self.reach[head] = position
+        if shape.kind is Kind.CALL:
+            for call_id in shape.call_ids:
+                self.open_calls.setdefault(call_id, []).append((position, head))
+        self._lead, self._claimed = -1, False
+
+    def _add_result(self, position: int, shape: EntryShape) -> None:
+        for call_id in shape.call_ids:
+            if calls := self.open_calls.get(call_id):
+                self._answered[call_id] = calls.pop()[1]
+                if not calls:
+                    del self.open_calls[call_id]
+            head = self._answered.get(call_id)
+            if head is not None:
+                self.reach[head] = max(self.reach[head], position)
+            elif self._is_tail:
+                self.stray_reach = position
+        self._lead, self._claimed = -1, True
+
+
+def group_rounds(shapes: Sequence[EntryShape]) -> list[Round]:
+    """The rounds of a history, or of its tail, in order. Linear.
+
+    Reminders, attachments and meta rows start no round: they stay with the user message or the result that they
+    follow, or else with the user message that they lead up to. Rows off the branch and notices lie where they lie.
+    Where the shapes are a tail, a result of an earlier call ties everything before it together: no cut is legal there.
+    """
+    return rounds_of(shapes, link(shapes))
+
+
+def rounds_of(shapes: Sequence[EntryShape], links: Links) -> list[Round]:
+    """`group_rounds` for links that are known already."""
+    if not shapes:
+        return []
+    heads: list[tuple[int, int]] = []
+    reach = links.stray_reach
+    for first, head in links.starts:
+        if first > reach or not heads:
+            heads.append((0 if not heads else first, head))
+        reach = max(reach, head, links.reach.get(head, head))
+    if not heads:
+        heads = [(0, 0)]
+    pending_from = _pending_position(links)
+    ends = [first for first, _ in heads[1:]] + [len(shapes)]
+    return [_round(shapes, first, head, end, pending_from) for (first, head), end in zip(heads, ends, strict=True)]
+
+
+def _pending_position(links: Links) -> set[int]:
+    return {position for position, _ in links.unanswered if position > links.last_user}
+
+
+def _round(shapes: Sequence[EntryShape], first: int, head: int, end: int, pending: set[int]) -> Round:
+    rows = shapes[first:end]
+    sent = [row for row in rows if row.is_sent]
+    results = any(row.kind is Kind.RESULT for row in sent)
+    return Round(
+        first=rows[0].index,
+        last=rows[-1].index,
+        head=shapes[head].index,
+        starts_turn=shapes[head].is_user_message,
+        is_pending=any(position in pending for position in range(first, end)) if pending else False,
+        tokens=sum(row.tokens for row in sent),
+        messages=(1 + results) if sent else 0,
+    )

@@ -1,0 +1,60 @@
+"""The model view: the messages that a plan and the entries make, byte for byte the same wherever it is built."""
+
+import hashlib
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+
+import msgspec
+
+from sessions_app.engine.assembly import NO_RESULT, Assembly
+from sessions_app.engine.entries import Checkpoint, Entry, SyntheticMessage
+from sessions_app.engine.legality import problems
+from sessions_app.engine.messages import ViewMessage, ViewPart, sent_parts
+from sessions_app.engine.terms import SegmentKind
+
+__all__ = ["NO_RESULT", "ViewMessage", "ViewPart", "build", "problems", "sent_parts", "view_hash"]
+
+
+def build(entries: Iterable[Entry], checkpoint: Checkpoint | None) -> tuple[ViewMessage, ...]:
+    """The view of a plan; without one, of everything on the live branch.
+
+    `entries` need to hold only what the plan names, in any order; others are passed over. All user-side entries
+    between two assistant messages become one message: results, then reminders, then texts. Every result stands right
+    after its call. A result without its call is left out, and a call without a result gets a synthetic one, so that
+    every view is legal.
+    """
+    assembly = Assembly(checkpoint.cleared if checkpoint else frozenset())
+    for item in _plan_order(entries, checkpoint):
+        if isinstance(item, SyntheticMessage):
+            assembly.add_synthetic(item)
+        else:
+            assembly.add(item)
+    return tuple(assembly.messages())
+
+
+def view_hash(messages: Sequence[ViewMessage]) -> str:
+    """sha256, in hex, over what a model would read. Where it comes from does not count."""
+    said = [(message.role, [(part.part, part.glued) for part in message.parts]) for message in messages]
+    return hashlib.sha256(msgspec.json.encode(said)).hexdigest()
+
+
+def _plan_order(entries: Iterable[Entry], checkpoint: Checkpoint | None) -> Iterator[Entry | SyntheticMessage]:
+    by_index = {entry.index: entry for entry in entries if entry.is_sendable and not entry.off_branch}
+    in_order = sorted(by_index)
+    if checkpoint is None:
+        yield from (by_index[index] for index in in_order)
+        return
+    # An entry that a plan names by itself stands there, not in a range around it.
+    singles = {segment.first for segment in checkpoint.segments if segment.kind is SegmentKind.ENTRY}
+    placed: set[int] = set()
+    for segment in checkpoint.segments:
+        if segment.payload is not None:
+            yield segment.payload
+        if segment.first is None:
+            continue
+        last = segment.first if segment.kind is SegmentKind.ENTRY else segment.last
+        end = len(in_order) if last is None else bisect_right(in_order, last)
+        for index in in_order[bisect_left(in_order, segment.first) : end]:
+            if index not in placed and (segment.kind is SegmentKind.ENTRY or index not in singles):
+                placed.add(index)
+                yield by_index[index]
