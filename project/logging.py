@@ -10,6 +10,7 @@ import sys
 from typing import Any
 
 import structlog
+from django.core.exceptions import ImproperlyConfigured
 
 _SHARED: list[Any] = [
     structlog.contextvars.merge_contextvars,
@@ -24,18 +25,22 @@ QUIET = {"django.db.backends": "INFO"} | dict.fromkeys(("asyncio", "daphne", "ce
 def set_up(options: dict[str, str]) -> None:
     """Sends all logging to standard error. `options`: `format` is `console` or `json`, `level` a name of `logging`.
 
-    Raises `ValueError` on another format or level.
+    Raises `ImproperlyConfigured` on another format or level.
     """
-    wanted = options["format"]
+    wanted, level = options["format"], options["level"].upper()
     if wanted not in {"console", "json"}:
-        raise ValueError(f"PALIMPSEST_LOG_FORMAT is {wanted!r}; it may be console or json. Nothing was started.")
+        raise ImproperlyConfigured(f"PALIMPSEST_LOG_FORMAT is {wanted!r}; it may be console or json. Nothing was started.")
+    if level not in logging.getLevelNamesMapping():
+        raise ImproperlyConfigured(
+            f"PALIMPSEST_LOG_LEVEL is {options['level']!r}; it may be DEBUG, INFO, WARNING or ERROR. Nothing was started."
+        )
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(structlog.stdlib.ProcessorFormatter(foreign_pre_chain=_SHARED, processors=_rendering(wanted)))
     root = logging.getLogger()
     for old in list(root.handlers):
         root.removeHandler(old)
     root.addHandler(handler)
-    root.setLevel(options["level"].upper())
+    root.setLevel(level)
     for name in ("django", "django.server"):  # Django's own handlers would print everything twice
         logger = logging.getLogger(name)
         logger.handlers.clear()
