@@ -1,0 +1,103 @@
+"""Filters and tags of the pages: numbers, times and names as people read them. Markup stands in components."""
+
+from datetime import UTC, datetime
+
+from django import template
+from django.template.context import Context
+
+from sessions_app.selectors import agents
+
+register = template.Library()
+register.filter("agent_name", agents.agent_name)
+register.filter("short_model", agents.short_model)
+
+UNKNOWN = "unknown"
+_AGES = ((60, 1, "s"), (3600, 60, "min"), (86_400, 3600, "h"), (60 * 86_400, 86_400, "d"), (730 * 86_400, 30 * 86_400, "mo"))
+
+
+@register.inclusion_tag("components/icon.html")
+def icon(name: str, *, small: bool = False, classes: str = "") -> dict[str, object]:
+    """One symbol of `static/icons.svg`. It says nothing to assistive tools: put a word beside it."""
+    return {"name": name, "small": small, "classes": classes}
+
+
+@register.filter
+def tokens(value: int | None) -> str:
+    """A number of tokens in at most five characters: 940, 8.9k, 131.2k, 1.05M; `unknown` for None."""
+    if value is None:
+        return UNKNOWN
+    if value < 1000:
+        return str(value)
+    if value < 999_950:
+        return f"{value / 1000:.1f}".removesuffix(".0") + "k"
+    return f"{value / 1_000_000:.2f}".rstrip("0").rstrip(".") + "M"
+
+
+@register.filter
+def count(value: int | None) -> str:
+    """A whole number with thousands apart: 1,284; `unknown` for None."""
+    return UNKNOWN if value is None else f"{value:,}"
+
+
+@register.filter
+def percent(share: float | None) -> str:
+    """A share of 1 as whole per cent: 0.663 is `66 %`; `unknown` for None."""
+    return UNKNOWN if share is None else f"{share * 100:.0f} %"
+
+
+@register.filter
+def size(value: int | None) -> str:
+    """A number of bytes in decimal units: 512 B, 1.2 MB."""
+    if value is None:
+        return UNKNOWN
+    amount, units = float(value), ["B", "kB", "MB", "GB"]
+    while amount >= 1000 and len(units) > 1:
+        amount /= 1000
+        units.pop(0)
+    return f"{amount:.0f} {units[0]}" if units[0] == "B" or amount >= 100 else f"{amount:.1f} {units[0]}"
+
+
+@register.filter
+def ago(at: datetime | None, now: datetime | None = None) -> str:
+    """How long ago, in one unit: `12 s`, `4 min`, `3 h`, `9 d`. The browser renews it (`static/js/time.js`)."""
+    if at is None:
+        return UNKNOWN
+    seconds = max(0.0, ((now or datetime.now(UTC)) - at).total_seconds())
+    for limit, unit, word in _AGES:
+        if seconds < limit:
+            return f"{int(seconds // unit)} {word}"
+    return f"{int(seconds // (365 * 86_400))} y"
+
+
+@register.filter
+def iso(at: datetime | None) -> str:
+    """ISO 8601 in UTC, for `datetime` attributes."""
+    return "" if at is None else at.astimezone(UTC).isoformat(timespec="seconds")
+
+
+@register.filter
+def utc(at: datetime | None) -> str:
+    """The moment in full, in UTC: what stands on hover until the browser knows the reader's zone."""
+    return UNKNOWN if at is None else f"{at.astimezone(UTC):%-d %b %Y, %H:%M:%S} UTC"
+
+
+@register.filter
+def words(term: str) -> str:
+    """A value of an enumeration as a person reads it: `whole_request` is `whole request`."""
+    return term.replace("_", " ")
+
+
+@register.simple_tag(takes_context=True)
+def query(context: Context, without: str = "", **changes: object) -> str:
+    """The page's own address with some of its query changed, and without one name.
+
+    The place in a paged list (`after`) is dropped as well, unless it is what changes.
+    """
+    request = context["request"]
+    parameters = request.GET.copy()
+    for name, value in {"after": "", without: "", **changes}.items():
+        parameters.pop(name, None)
+        if value not in ("", None):
+            parameters[name] = str(value)
+    text = parameters.urlencode()
+    return f"{request.path}?{text}" if text else request.path

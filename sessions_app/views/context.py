@@ -1,0 +1,48 @@
+"""What the shell of every page needs."""
+
+from dataclasses import dataclass
+
+from django.conf import settings
+from django.http import HttpRequest
+from django.urls import reverse
+
+from sessions_app import permissions
+from sessions_app.permissions import Action
+
+
+@dataclass(frozen=True)
+class NavItem:
+    """One entry of the main navigation."""
+
+    label: str
+    url: str
+    is_current: bool
+
+
+@dataclass(frozen=True)
+class Shell:
+    """The bar at the top: where one can go, and as whom."""
+
+    role: str
+    nav: tuple[NavItem, ...]
+
+
+_SECTIONS = {"Sessions": ("session-list", ("session", "entry", "part", "compaction")), "Imports": ("import-list", ("import",))}
+
+
+def shell(request: HttpRequest) -> dict[str, object]:
+    """Context processor: `shell`. Costs one query (the user's groups), none before sign-in."""
+    user = getattr(request, "user", None)
+    role = permissions.role_of(user) if user is not None else ""
+    if not role:
+        return {"shell": Shell(role="", nav=())}
+    here = (request.resolver_match.url_name or "").partition("-")[0] if request.resolver_match else ""
+    allowed = permissions.ACTIONS_BY_ROLE[role]
+    nav = [
+        NavItem(label, reverse(name), here in owned)
+        for label, (name, owned) in _SECTIONS.items()
+        if name != "import-list" or Action.IMPORT in allowed
+    ]
+    if settings.DEBUG:
+        nav.append(NavItem("Style guide", reverse("styleguide"), here == "styleguide"))
+    return {"shell": Shell(role=role, nav=tuple(nav))}

@@ -1,0 +1,86 @@
+"""Refusals and failures: one page, or one fragment for the toast area, with the status that is true."""
+
+from collections.abc import Awaitable, Callable
+
+from asgiref.sync import iscoroutinefunction, markcoroutinefunction
+from django.core.exceptions import BadRequest
+from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+from django.views.decorators.csrf import requires_csrf_token
+
+from sessions_app.permissions import ActionRefused, NoAccess
+from sessions_app.views.pages import render_page, wants_fragment
+
+BAD_REQUEST = "The address or the form holds something that this page does not understand. Nothing was changed."
+NOT_FOUND = "There is nothing at this address. It may have been mistyped, or what it named is gone."
+FORBIDDEN = "This is not allowed. Nothing was changed."
+CSRF = "The form was too old, or did not come from this site, so nothing was changed. Reload the page and send it again."
+SERVER_ERROR = "Something went wrong on the server. It is in the server's log under the number below. Reload to see what was stored."
+
+
+def error_page(request: HttpRequest, status: int, title: str, sentence: str) -> HttpResponse:
+    """The sentence as a page, or as a toast when htmx asked for a part (marked by `X-Fragment`)."""
+    context: dict[str, object] = {
+        "status": status,
+        "title": title,
+        "sentence": sentence,
+        "request_id": getattr(request, "request_id", ""),
+    }
+    response = render_page(request, "errors/error.html", context, partial="toast", status=status)
+    if wants_fragment(request):
+        response["X-Fragment"] = "toast"
+    return response
+
+
+class Refusals:
+    """Middleware that answers what the gates raise: `NoAccess` with 404, `ActionRefused` with 403, bad input with 400."""
+
+    sync_capable = True
+    async_capable = True
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase | Awaitable[HttpResponseBase]]) -> None:
+        self.get_response = get_response
+        if iscoroutinefunction(get_response):
+            markcoroutinefunction(self)
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase | Awaitable[HttpResponseBase]:
+        return self.get_response(request)
+
+    def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
+        match exception:
+            case NoAccess():
+                return error_page(request, 404, "Nothing to see here", str(exception))
+            case ActionRefused():
+                return error_page(request, 403, "Not allowed", str(exception))
+            case BadRequest():
+                return error_page(request, 400, "Not understood", str(exception) or BAD_REQUEST)
+            case _:
+                return None
+
+
+refusals = Refusals
+
+
+@requires_csrf_token
+def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:  # noqa: ARG001  Django's signature
+    return error_page(request, 400, "Not understood", BAD_REQUEST)
+
+
+@requires_csrf_token
+def forbidden(request: HttpRequest, exception: Exception) -> HttpResponse:  # noqa: ARG001  Django's signature
+    return error_page(request, 403, "Not allowed", FORBIDDEN)
+
+
+@requires_csrf_token
+def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:  # noqa: ARG001  Django's signature
+    return error_page(request, 404, "Not found", NOT_FOUND)
+
+
+@requires_csrf_token
+def server_error(request: HttpRequest) -> HttpResponse:
+    """The last resort, so it asks neither the database nor the session: a page without the shell."""
+    return error_page(request, 500, "Something went wrong", SERVER_ERROR)
+
+
+def csrf_failed(request: HttpRequest, reason: str = "") -> HttpResponse:  # noqa: ARG001  Django's signature
+    return error_page(request, 403, "Not sent", CSRF)

@@ -1,0 +1,45 @@
+// Answers that refuse or fail come as a fragment for the toast area, with their own status. This is the one
+// place that lets htmx swap them, and the one that speaks when no answer came at all.
+
+const area = () => document.getElementById("toasts");
+
+function showIcons(root) {
+  for (const button of root.querySelectorAll("[data-dismiss][hidden]")) button.hidden = false;
+}
+
+/** Says something in a toast. The text is set as text, never as markup. */
+export function toast(text) {
+  const element = document.createElement("div");
+  element.className = "toast";
+  element.setAttribute("role", "alert");
+  element.textContent = text;
+  area().append(element);
+  setTimeout(() => element.remove(), 12_000);
+}
+
+export function bindToasts() {
+  document.body.addEventListener("htmx:beforeSwap", (event) => {
+    const { xhr } = event.detail;
+    if (xhr.status < 400) return;
+    const isFragment = xhr.getResponseHeader("X-Fragment") === "toast";
+    if (!isFragment) {
+      toast("The server could not answer. Nothing was changed by this page. Try again, or reload it.");
+      return;
+    }
+    event.detail.shouldSwap = true;
+    event.detail.target = area();
+    event.detail.swapOverride = "beforeend";
+    event.detail.selectOverride = "unset";
+  });
+  document.body.addEventListener("htmx:sendError", () => {
+    toast("The server could not be reached. Whether it got the request is not known; reload to see what it has.");
+  });
+  document.body.addEventListener("htmx:afterSwap", (event) => {
+    if (event.target === area()) showIcons(area());
+  });
+  document.body.addEventListener("click", (event) => {
+    const button = event.target.closest?.("[data-dismiss]");
+    if (button) button.closest(button.dataset.dismiss)?.remove();
+  });
+  showIcons(document);
+}
