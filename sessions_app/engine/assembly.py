@@ -163,15 +163,11 @@ def _cleared_parts(entry: Entry) -> list[ViewPart]:
         Part(kind=PartKind.RESULT, text=text, name=result.name, call_id=call_id, is_error=result.is_error)
         for call_id, result in results.items()
     ] or [Part(kind=PartKind.TEXT, text=text)]
-    return [
-        ViewPart(part=part, entry_index=entry.index, fate=Fate.CLEARED, tokens=counting.estimate_parts((part,))) for part in parts
-    ]
+    return [ViewPart(part=part, entry_index=entry.index, fate=Fate.CLEARED, tokens=counting.estimate_parts((part,))) for part in parts]
 
 
 def _glue(view_part: ViewPart) -> ViewPart:
-    return ViewPart(
-        part=view_part.part, entry_index=view_part.entry_index, fate=view_part.fate, glued=True, tokens=view_part.tokens
-    )
+    return ViewPart(part=view_part.part, entry_index=view_part.entry_index, fate=view_part.fate, glued=True, tokens=view_part.tokens)
 
 
 def _no_result(call: Part) -> ViewPart:

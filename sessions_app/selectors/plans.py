@@ -1,0 +1,264 @@
+"""Reads what planning and views need: checkpoints, shapes, entries, views and policies, never more than is asked for."""
+
+import uuid
+from collections.abc import Iterable, Iterator, Sequence
+
+import msgspec
+import zstandard
+from django.db.models import Q, QuerySet, Sum, TextField
+from django.db.models.functions import Cast
+
+from sessions_app.engine import counting, view
+from sessions_app.engine.entries import Checkpoint, Entry, Segment, SyntheticMessage, Usage, decode_parts, with_whole_text
+from sessions_app.engine.messages import ViewMessage
+from sessions_app.engine.policy import ResolvedPolicy, resolve
+from sessions_app.engine.shapes import EntryShape
+from sessions_app.engine.terms import Kind, Lineage, Outcome, Role, SegmentKind
+from sessions_app.models import Blob, ClearedResult, Compaction, PolicyScope, PolicyValue, Session, ViewSegment
+from sessions_app.models import Entry as EntryRow
+
+PAGE = 500
+"""Entries that one query reads: no cursor is open longer than that takes."""
+
+CLEARED_TOKENS = 25
+"""About what the placeholder of a cleared result takes."""
+
+_ROLES = {role.value: role for role in Role}
+_KINDS = {kind.value: kind for kind in Kind}
+
+
+def default_context(session: Session) -> Lineage:
+    """Whose context a session shows when nobody says: this console's once it compacted, else the agent's own."""
+    if session.active_agent_id and not session.active_console_id:
+        return Lineage.AGENT
+    return Lineage.CONSOLE
+
+
+def load_checkpoint(compaction: Compaction) -> Checkpoint:
+    """The plan of a committed compaction. Two queries."""
+    return _load_checkpoints([compaction])[0]
+
+
+def load_chain(session: Session, context: Lineage | None = None) -> tuple[Checkpoint, ...]:
+    """The checkpoints in force in a context, oldest first; empty when there is none. At most four queries."""
+    context = context or default_context(session)
+    active_id = session.active_agent_id if context is Lineage.AGENT else session.active_console_id
+    return _chain_from(session.pk, active_id) if active_id else ()
+
+
+def chain_of(compaction: Compaction | None) -> tuple[Checkpoint, ...]:
+    """The checkpoints that lead up to this one, oldest first, itself the last. Three queries."""
+    return _chain_from(compaction.session_id, compaction.pk) if compaction else ()
+
+
+def load_shapes(session_id: uuid.UUID | str, first: int = 0, last: int | None = None) -> list[EntryShape]:
+    """The shapes of the entries from `first` to `last`, inclusive, in order. One query; no text is read."""
+    rows = (
+        _rows(session_id, first, last)
+        .annotate(more=Cast("more_call_ids", TextField()))
+        .values_list("index", "role", "kind", "tokens", "source_id", "message_key", "call_id", "more", "off_branch", "meta")
+    )
+    return [
+        EntryShape(
+            index=index,
+            role=_ROLES[role],
+            kind=_KINDS[kind],
+            tokens=tokens,
+            source_id=source_id,
+            message_key=message_key,
+            call_ids=_call_ids(call_id, more),
+            off_branch=off_branch,
+            meta=meta,
+        )
+        for index, role, kind, tokens, source_id, message_key, call_id, more, off_branch, meta in rows.iterator(chunk_size=5_000)
+    ]
+
+
+def load_entries(session_id: uuid.UUID | str, first: int = 0, last: int | None = None, *, whole: bool = False) -> Iterator[Entry]:
+    """The entries from `first` to `last`, inclusive, in order, page by page. `whole` fetches shortened texts from their blobs."""
+    while last is None or first <= last:
+        page = [_entry(*row) for row in _rows(session_id, first, last).values_list(*_ENTRY_COLUMNS)[:PAGE]]
+        for entry in page:
+            yield with_whole_text(entry, load_blob) if whole else entry
+        if len(page) < PAGE:
+            return
+        first = page[-1].index + 1
+
+
+def load_view(session: Session, context: Lineage | None = None, *, whole: bool = False) -> tuple[ViewMessage, ...]:
+    """The model view of a session as it is now. Reads only the entries that stand in it."""
+    chain = load_chain(session, context)
+    return view_of(session.pk, chain[-1] if chain else None, whole=whole)
+
+
+def view_of(session_id: uuid.UUID | str, checkpoint: Checkpoint | None, *, whole: bool = False) -> tuple[ViewMessage, ...]:
+    """The view of one plan. Reads only the entries that stand in it."""
+    if checkpoint is None:
+        return view.build(load_entries(session_id, whole=whole), None)
+    singles, ranges = _places(checkpoint)
+    return view.build(_planned_entries(session_id, singles, ranges, whole=whole), checkpoint)
+
+
+def view_tokens(session: Session, checkpoint: Checkpoint | None) -> int:
+    """The estimate of a whole view, from stored sums: its cost does not grow with the history. Block included."""
+    return entry_tokens(session.pk, checkpoint) + synthetic_tokens(checkpoint)
+
+
+def entry_tokens(session_id: uuid.UUID | str, checkpoint: Checkpoint | None) -> int:
+    """The estimate of the entries that stand in a view."""
+    if checkpoint is None:
+        return tokens_between(session_id, 0, None)
+    singles, ranges = _places(checkpoint)
+    total = sum(tokens_between(session_id, first, last) for first, last in ranges)
+    alone = [index for index in singles if not any(first <= index and (last is None or index <= last) for first, last in ranges)]
+    for start in range(0, len(alone), PAGE):
+        total += _sum_tokens(_live(session_id).filter(index__in=alone[start : start + PAGE]))
+    held = [index for index in checkpoint.cleared if checkpoint.holds(index)]
+    for start in range(0, len(held), PAGE):
+        page = held[start : start + PAGE]
+        total += CLEARED_TOKENS * len(page) - _sum_tokens(_live(session_id).filter(index__in=page))
+    return max(0, total)
+
+
+def synthetic_tokens(checkpoint: Checkpoint | None) -> int:
+    """The estimate of the messages that a plan adds itself: the block."""
+    added = [segment.payload for segment in checkpoint.segments if segment.payload] if checkpoint else []
+    return sum(counting.estimate_text(message.text) + counting.ENTRY_OVERHEAD for message in added)
+
+
+def tokens_between(session_id: uuid.UUID | str, first: int, last: int | None) -> int:
+    """The estimate of all live entries from `first` to `last`, inclusive, by stored prefix sums."""
+    rows = _rows(session_id, first, last)
+    start = rows.values_list("prefix_tokens", flat=True).first()
+    end = rows.order_by("-index").values_list("prefix_tokens", "tokens", "role").first()
+    if start is None or end is None:
+        return 0
+    sent = end[0] - start + (0 if end[2] == Role.NOTICE else end[1])
+    return int(sent) - _sum_tokens(rows.filter(off_branch=True).exclude(role=Role.NOTICE))
+
+
+def effective_policy(session: Session) -> ResolvedPolicy:
+    """The policy of a session, with the source of each value. One query."""
+    return policy_for(project_id=session.project_id, session_id=session.pk)
+
+
+def policy_for(*, project_id: uuid.UUID | str | None = None, session_id: uuid.UUID | str | None = None) -> ResolvedPolicy:
+    """The policy in force at a place. Raises `ValueError` when stored values contradict each other."""
+    wanted = Q(scope=PolicyScope.INSTALLATION)
+    if project_id:
+        wanted |= Q(scope=PolicyScope.PROJECT, scope_id=str(project_id))
+    if session_id:
+        wanted |= Q(scope=PolicyScope.SESSION, scope_id=str(session_id))
+    return resolve(PolicyValue.objects.filter(wanted).values_list("scope", "field", "value"))
+
+
+def load_blob(sha256: str) -> bytes:
+    """The bytes of a blob, decompressed. Raises `LookupError` when it is not there."""
+    blob = Blob.objects.filter(pk=sha256).first()
+    if blob is None:
+        raise LookupError(f"There is no blob {sha256}.")
+    data = bytes(blob.data)
+    return zstandard.ZstdDecompressor().decompress(data, max_output_size=blob.size) if blob.compressed else data
+
+
+_ENTRY_COLUMNS = (
+    "index", "role", "kind", "parts", "tokens", "source_id", "message_key", "off_branch", "meta", "usage", "model", "timestamp",
+)  # fmt: skip
+
+
+def _entry(
+    index: int, role: str, kind: str, parts: str, tokens: int, source_id: str, message_key: str, off_branch: bool, meta: bool,  # noqa: FBT001
+    usage: dict[str, int] | None, model: str, timestamp: str,
+) -> Entry:  # fmt: skip
+    return Entry(
+        index=index,
+        role=_ROLES[role],
+        kind=_KINDS[kind],
+        parts=decode_parts(parts),
+        tokens=tokens,
+        source_id=source_id,
+        message_key=message_key,
+        off_branch=off_branch,
+        meta=meta,
+        usage=msgspec.convert(usage, Usage) if usage else None,
+        model=model,
+        timestamp=timestamp,
+    )
+
+
+def _call_ids(call_id: str, more: str) -> tuple[str, ...]:
+    if not call_id:
+        return ()
+    return (call_id,) if more in ("[]", "") else (call_id, *msgspec.json.decode(more, type=list[str]))
+
+
+def _rows(session_id: uuid.UUID | str, first: int, last: int | None) -> QuerySet[EntryRow]:
+    rows = EntryRow.objects.filter(session_id=session_id, index__gte=first).order_by("index")
+    return rows if last is None else rows.filter(index__lte=last)
+
+
+def _live(session_id: uuid.UUID | str) -> QuerySet[EntryRow]:
+    return EntryRow.objects.filter(session_id=session_id, off_branch=False).exclude(role=Role.NOTICE)
+
+
+def _sum_tokens(rows: QuerySet[EntryRow]) -> int:
+    return rows.order_by().aggregate(total=Sum("tokens"))["total"] or 0
+
+
+def _places(checkpoint: Checkpoint) -> tuple[list[int], list[tuple[int, int | None]]]:
+    """What a plan holds: entries by themselves, in ascending order, and ranges."""
+    singles = {segment.first for segment in checkpoint.segments if segment.kind is SegmentKind.ENTRY and segment.first is not None}
+    ranges = [
+        (segment.first, segment.last) for segment in checkpoint.segments if segment.kind is SegmentKind.RANGE and segment.first is not None
+    ]
+    return sorted(singles), ranges
+
+
+def _planned_entries(
+    session_id: uuid.UUID | str, singles: Sequence[int], ranges: Iterable[tuple[int, int | None]], *, whole: bool
+) -> Iterator[Entry]:
+    for start in range(0, len(singles), PAGE):
+        rows = EntryRow.objects.filter(session_id=session_id, index__in=singles[start : start + PAGE])
+        for row in rows.values_list(*_ENTRY_COLUMNS):
+            yield with_whole_text(_entry(*row), load_blob) if whole else _entry(*row)
+    for first, last in ranges:
+        yield from load_entries(session_id, first, last, whole=whole)
+
+
+def _chain_from(session_id: uuid.UUID | str, newest_id: uuid.UUID) -> tuple[Checkpoint, ...]:
+    committed = {row.pk: row for row in Compaction.objects.filter(session_id=session_id, generation__isnull=False).only(*_PLAN_COLUMNS)}
+    chain: list[Compaction] = []
+    at: uuid.UUID | None = newest_id
+    while at is not None and (row := committed.pop(at, None)) is not None:
+        chain.append(row)
+        at = row.parent_id
+    return tuple(_load_checkpoints(chain[::-1]))
+
+
+_PLAN_COLUMNS = ("generation", "lineage", "parent_id", "boundary_index", "prefix_hash", "outcome")
+
+
+def _load_checkpoints(compactions: Sequence[Compaction]) -> list[Checkpoint]:
+    ids = [compaction.pk for compaction in compactions]
+    segments: dict[uuid.UUID, list[Segment]] = {pk: [] for pk in ids}
+    columns = ("compaction_id", "kind", "first_index", "last_index", "payload")
+    for pk, kind, first, last, payload in (
+        ViewSegment.objects.filter(compaction_id__in=ids).order_by("compaction_id", "position").values_list(*columns)
+    ):
+        message = msgspec.convert(payload, SyntheticMessage) if payload else None
+        segments[pk].append(Segment(kind=SegmentKind(kind), first=first, last=last, payload=message))
+    cleared: dict[uuid.UUID, set[int]] = {pk: set() for pk in ids}
+    for pk, index in ClearedResult.objects.filter(compaction_id__in=ids).values_list("compaction_id", "entry_index"):
+        cleared[pk].add(index)
+    return [
+        Checkpoint(
+            generation=compaction.generation or 0,
+            lineage=Lineage(compaction.lineage),
+            segments=tuple(segments[compaction.pk]),
+            boundary_index=compaction.boundary_index or 0,
+            prefix_hash=bytes(compaction.prefix_hash),
+            cleared=frozenset(cleared[compaction.pk]),
+            trimmed=compaction.outcome == Outcome.TRIMMED,
+        )
+        for compaction in compactions
+    ]

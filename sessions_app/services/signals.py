@@ -1,0 +1,169 @@
+"""Keeps on a session's row how full its context is, what fills it, and what a compaction would leave of it."""
+
+import uuid
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import msgspec
+from django.db.models import Max, Q, Sum
+
+from sessions_app.engine import boundary, signal
+from sessions_app.engine.block import SUMMARY_SHARE
+from sessions_app.engine.boundary import Boundary
+from sessions_app.engine.entries import Checkpoint, Usage
+from sessions_app.engine.plan import LEAST_BLOCK_TOKENS
+from sessions_app.engine.policy import Policy, window_for
+from sessions_app.engine.terms import Kind, Lineage, Role, SegmentKind, SkipReason
+from sessions_app.models import Compaction, Entry, Session, SessionKind
+from sessions_app.selectors import plans
+
+MEASUREMENTS_TRIED = 20
+TAIL_STEP = 400
+"""Entries of the first tail in which a cut is looked for; each further one is four times longer."""
+
+_FILLS = {Kind.RESULT: "results", Kind.CALL: "calls", Kind.THINKING: "thinking", Kind.REMINDER: "reminders", Kind.ATTACHMENT: "attachments"}
+
+
+def refresh(session_id: uuid.UUID | str) -> None:
+    """Derives signal, trigger, composition and what a compaction would leave, and stores them in one update.
+
+    Call it in the transaction that changed the session's entries, checkpoints or policy.
+    """
+    session = Session.objects.get(pk=session_id)
+    context = plans.default_context(session)
+    chain = plans.load_chain(session, context)
+    checkpoint = chain[-1] if chain else None
+    policy = plans.effective_policy(session).policy
+    window = session.window_override or window_for(session.model)
+    composition = _composition(session, checkpoint)
+    now = signal.derive(measurement=_measurement(session, context, checkpoint), view_tokens=sum(composition.values()))
+    fold = _fold(session, checkpoint, policy, window, now, composition)
+    Session.objects.filter(pk=session.pk).update(
+        signal_tokens=now.tokens,
+        signal_origin=now.origin,
+        signal_scope=now.scope,
+        signal_measured=now.measured,
+        signal_measured_at=now.measured_at,
+        signal_appended=now.appended,
+        window=window,
+        trigger_tokens=policy.trigger_tokens(window),
+        pressure=now.tokens / window,
+        composition=composition,
+        foldable_to=fold.tokens,
+        unfoldable_reason=fold.reason,
+        changed_at=datetime.now(UTC),
+    )
+
+
+def _composition(session: Session, checkpoint: Checkpoint | None) -> dict[str, int]:
+    """Estimated tokens of the view by what fills it; the values add up to the whole."""
+    filled = {"block": plans.synthetic_tokens(checkpoint)} if checkpoint else {}
+    live = Entry.objects.filter(session_id=session.pk, off_branch=False).exclude(role=Role.NOTICE).filter(_held(checkpoint))
+    for role, kind, tokens in live.order_by().values_list("role", "kind").annotate(Sum("tokens")):
+        name = "system" if role == Role.SYSTEM else _FILLS.get(Kind(kind), "text")
+        filled[name] = filled.get(name, 0) + tokens
+    if checkpoint and checkpoint.cleared:
+        saved = sum(filled.values()) - plans.view_tokens(session, checkpoint)
+        filled["results"] = max(0, filled.get("results", 0) - saved)
+    return {name: tokens for name, tokens in filled.items() if tokens}
+
+
+def _held(checkpoint: Checkpoint | None) -> Q:
+    """The entries that stand in a view, as a condition."""
+    if checkpoint is None:
+        return Q()
+    held = Q(index__in=[segment.first for segment in checkpoint.segments if segment.kind is SegmentKind.ENTRY])
+    for segment in checkpoint.segments:
+        if segment.kind is SegmentKind.RANGE:
+            held |= Q(index__gte=segment.first) if segment.last is None else Q(index__range=(segment.first, segment.last))
+    return held
+
+
+def _measurement(session: Session, context: Lineage, checkpoint: Checkpoint | None) -> signal.Measurement | None:
+    """What a provider counted last in this context, since its checkpoint was made."""
+    if checkpoint and context is Lineage.CONSOLE and session.kind != SessionKind.INLINE:
+        return None  # the agent goes on with a context of its own; what it measures is not the view of this console
+    since = _divider_index(session, context)
+    measured = Entry.objects.filter(session_id=session.pk, usage__isnull=False, index__gt=since, off_branch=False).order_by("-index")
+    for index, usage, at, key in measured.values_list("index", "usage", "timestamp", "message_key")[:MEASUREMENTS_TRIED]:
+        prompt = msgspec.convert(usage, Usage).prompt
+        if prompt:
+            first = _first_of_message(session, index, key, since)
+            return signal.Measurement(prompt_tokens=prompt, appended_tokens=plans.tokens_between(session.pk, first, None), at=at)
+    return None
+
+
+def _divider_index(session: Session, context: Lineage) -> int:
+    active_id = session.active_agent_id if context is Lineage.AGENT else session.active_console_id
+    divider = Compaction.objects.filter(pk=active_id).values_list("divider_index", flat=True).first() if active_id else None
+    return -1 if divider is None else divider
+
+
+def _first_of_message(session: Session, index: int, key: str, since: int) -> int:
+    """The first row of the message that was measured: the prompt ends before it."""
+    if not key:
+        return index
+    rows = Entry.objects.filter(session_id=session.pk, index__range=(max(since + 1, index - TAIL_STEP), index), message_key=key)
+    return rows.order_by("index").values_list("index", flat=True).first() or index
+
+
+@dataclass(frozen=True)
+class _Fold:
+    tokens: int | None = None
+    reason: str = ""
+
+
+def _fold(
+    session: Session, checkpoint: Checkpoint | None, policy: Policy, window: int, now: signal.Signal, composition: dict[str, int]
+) -> _Fold:
+    """About how many tokens a manual compaction would leave, or why there is nothing to fold."""
+    chosen = _choose_in_tail(session, checkpoint, policy, window, now.tokens)
+    if isinstance(chosen, SkipReason):
+        return _Fold(reason=chosen)
+    view_tokens = sum(composition.values())
+    kept = composition.get("system", 0) + chosen.kept_tokens
+    replaced = view_tokens - kept
+    block = _block_estimate(policy, window, replaced)
+    if block >= replaced:
+        return _Fold(reason=SkipReason.WOULD_NOT_SHRINK)
+    # A measured signal holds what no entry does (tools, system prompt): it stays, only what is folded goes.
+    return _Fold(tokens=max(kept + block, now.tokens - replaced + block))
+
+
+def _block_estimate(policy: Policy, window: int, replaced: int) -> int:
+    """Tokens of the block for that much history; the same shares as the engine's budget."""
+    wanted = max(int(policy.summary_max_tokens / SUMMARY_SHARE), replaced // 10)
+    return max(LEAST_BLOCK_TOKENS, min(wanted, replaced // 2, policy.target_tokens(window)))
+
+
+def _choose_in_tail(
+    session: Session, checkpoint: Checkpoint | None, policy: Policy, window: int, signal_tokens: int
+) -> Boundary | SkipReason:
+    """The cut of a manual compaction, looked for in a tail that grows until it holds one or is the whole view."""
+    start = checkpoint.boundary_index if checkpoint else _after_system(session)
+    newest = Entry.objects.filter(session_id=session.pk).aggregate(newest=Max("index"))["newest"]
+    if newest is None:
+        return SkipReason.EMPTY_SESSION
+    keep_tokens = boundary.keep_budget(policy, window, signal_tokens, manual=True)
+    length = TAIL_STEP
+    while True:
+        first = max(start, newest + 1 - length)
+        is_whole = first == start
+        if not is_whole and plans.tokens_between(session.pk, first, None) <= keep_tokens:
+            length *= 4
+            continue
+        chosen = boundary.choose(
+            plans.load_shapes(session.pk, first),
+            keep_tokens=keep_tokens,
+            floor_tokens=LEAST_BLOCK_TOKENS if is_whole else 0,
+            protected_messages=policy.protected_messages,
+        )
+        if isinstance(chosen, Boundary) or is_whole:
+            return chosen
+        length *= 4
+
+
+def _after_system(session: Session) -> int:
+    """Index after the leading system entries: they are never folded."""
+    other = Entry.objects.filter(session_id=session.pk).exclude(role__in=[Role.SYSTEM, Role.NOTICE]).order_by("index")
+    return other.values_list("index", flat=True).first() or 0
