@@ -1,6 +1,7 @@
 """The cast, and what every test shares."""
 
 import os
+from pathlib import Path
 
 import pytest
 from django.contrib.auth.models import Group, User
@@ -13,6 +14,16 @@ from sessions_app.permissions import ADMINS, OPERATORS, SUPPORT
 os.environ.setdefault("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
 
 PASSWORD = "correct horse battery"
+BROWSER_TESTS = Path(__file__).parent / "e2e"
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Browser tests come last: the driver leaves a loop in this thread, after which no async test can run."""
+    for item in items:
+        if BROWSER_TESTS in item.path.parents:
+            item.add_marker(pytest.mark.e2e)
+    items.sort(key=lambda item: BROWSER_TESTS in item.path.parents)
 
 
 def make_user(name: str, group: str | None) -> User:

@@ -1,14 +1,13 @@
 """Writes one session file record by record, as Claude Code would, with times relative to its end."""
 
 import base64
+import json
 import struct
 import uuid
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-
-import orjson
 
 NAMESPACE = uuid.UUID("6f0c4a52-7d3b-4b1e-9a57-5b1d1e0c2f44")
 VERSION = "2.1.332"
@@ -92,7 +91,7 @@ class Transcript:
         self.wait(5)
         call_id = "toolu_" + self._new_uuid().replace("-", "")[:22]
         block = {"type": "tool_use", "id": call_id, "name": tool, "input": dict(arguments)}
-        self._assistant(block, len(orjson.dumps(arguments)), stop="tool_use")
+        self._assistant(block, len(json.dumps(arguments)), stop="tool_use")
         return call_id
 
     def answer(self, call_id: str, result: str | Sequence[dict[str, object]], *, error: bool = False, seconds: float = 3) -> str:
@@ -168,7 +167,7 @@ class Transcript:
                 continue
             moment = (ends_at - timedelta(seconds=self._clock - at)).astimezone(UTC)
             stamp = {"timestamp": moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{moment.microsecond // 1000:03}Z"}
-            lines.append(orjson.dumps(row | stamp if "timestamp" in row else row))
+            lines.append(json.dumps(row | stamp if "timestamp" in row else row, separators=(",", ":")).encode())
         return b"\n".join(lines) + b"\n"
 
     def _new_uuid(self) -> str:

@@ -1,0 +1,118 @@
+"""A real server, a real worker and a real browser, for the tests of this folder."""
+
+import asyncio
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from django.conf import settings
+from django.test import Client
+
+from tests.e2e.watching import Watch
+
+CHROMIUM = os.environ.get("CHROMIUM_PATH", "/usr/bin/chromium")
+ARGUMENTS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+PATIENCE_MS = 10_000
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator:
+    """Chromium, started once. Where it is missing tests are skipped, except in CI, where that is a failure."""
+    if not Path(CHROMIUM).exists():
+        message = f"There is no browser at {CHROMIUM}; install chromium or set CHROMIUM_PATH."
+        pytest.fail(message) if os.environ.get("CI") else pytest.skip(message)
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as driver:
+        chromium = driver.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture(scope="session")
+def live_url(django_db_setup) -> Iterator[str]:
+    """The address of the product, served from a thread of this process. One per process: its reactor is a singleton."""
+    from daphne.endpoints import build_endpoint_description_strings
+    from daphne.server import Server
+    from django.contrib.staticfiles.handlers import ASGIStaticFilesHandler
+    from twisted.internet import reactor
+
+    from project.asgi import application
+
+    server = Server(
+        application=ASGIStaticFilesHandler(application),
+        endpoints=build_endpoint_description_strings(host="127.0.0.1", port=0),
+        signal_handlers=False,
+        verbosity=0,
+    )
+
+    def serve() -> None:
+        asyncio.set_event_loop(reactor._asyncioEventloop)
+        server.run()
+
+    thread = threading.Thread(target=serve, name="server", daemon=True)
+    thread.start()
+    deadline = time.monotonic() + 10
+    while not server.listening_addresses:
+        assert time.monotonic() < deadline, "the server did not start"
+        time.sleep(0.02)
+    host, port = server.listening_addresses[0]
+    yield f"http://{host}:{port}"
+    reactor.callFromThread(reactor.stop)
+    thread.join(5)
+
+
+@pytest.fixture(scope="session")
+def worker(django_db_setup) -> Iterator[None]:
+    """The workers that the product itself runs in its process."""
+    from project.embedded import EmbeddedWorkers
+
+    running = EmbeddedWorkers()
+    running.start()
+    yield
+    running.stop()
+
+
+@pytest.fixture
+def watch() -> Watch:
+    """Collects what no page may do; see `Watch`."""
+    return Watch()
+
+
+@pytest.fixture
+def open_as(browser, live_url, worker, transactional_db, watch) -> Iterator[Callable]:
+    """Opens a window of its own for a user (or for nobody) and answers its page. Fails the test if a page misbehaved."""
+    contexts = []
+
+    def open_window(user=None, *, scheme: str = "light"):
+        context = browser.new_context(
+            base_url=live_url, color_scheme=scheme, viewport={"width": 1400, "height": 900}, reduced_motion="reduce"
+        )
+        context.set_default_timeout(PATIENCE_MS)
+        contexts.append(context)
+        if user is not None:
+            client = Client()
+            client.force_login(user)
+            context.add_cookies(
+                [{"name": settings.SESSION_COOKIE_NAME, "value": client.cookies[settings.SESSION_COOKIE_NAME].value, "url": live_url}]
+            )
+        page = context.new_page()
+        watch.follow(page, live_url)
+        return page
+
+    yield open_window
+    for context in contexts:
+        context.close()
+    assert watch.complaints == []
