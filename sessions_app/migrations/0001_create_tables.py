@@ -155,6 +155,7 @@ class Migration(migrations.Migration):
                 ("chunk_count", models.PositiveIntegerField(default=0)),
                 ("step", models.PositiveIntegerField(default=0)),
                 ("cancel_requested", models.BooleanField(default=False)),
+                ("session_status_before", models.CharField(blank=True, max_length=12)),
                 ("lease_token", models.UUIDField(blank=True, null=True)),
                 ("heartbeat_at", models.DateTimeField(blank=True, null=True)),
                 ("deadline_at", models.DateTimeField(blank=True, null=True)),

@@ -39,6 +39,7 @@ class Compaction(models.Model):
     chunk_count = models.PositiveIntegerField(default=0)
     step = models.PositiveIntegerField(default=0)  # number of the last of its five-step events
     cancel_requested = models.BooleanField(default=False)
+    session_status_before = models.CharField(max_length=12, blank=True)  # what the session goes back to when this ends
     lease_token = models.UUIDField(null=True, blank=True)
     heartbeat_at = models.DateTimeField(null=True, blank=True)
     deadline_at = models.DateTimeField(null=True, blank=True)

@@ -1,0 +1,14 @@
+"""One sweep by hand; `up` and every worker do the same every ten seconds."""
+
+from typing import Any
+
+from django.core.management.base import BaseCommand
+
+from sessions_app.services import sweeper
+
+
+class Command(BaseCommand):
+    help = "Ends attempts whose worker is gone, queues lost ones again, and lets waiting ones run."
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        self.stdout.write(sweeper.sweep().words())

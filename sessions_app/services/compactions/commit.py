@@ -1,0 +1,152 @@
+"""The commit of a compaction: one transaction in which the checkpoint, its divider and its event appear together."""
+
+import uuid
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Self
+
+import msgspec
+from django.db import transaction
+from django.db.models import F
+from django.db.models.functions import Now
+
+from sessions_app.engine.entries import Entry as EngineEntry
+from sessions_app.engine.entries import Part, chain_prefix_hash, encode_parts
+from sessions_app.engine.steps import Commit, Ended
+from sessions_app.engine.terms import Kind, Origin, PartKind, Phase, Role, Scope, SegmentKind, Status
+from sessions_app.events.types import EventType
+from sessions_app.models import Compaction, Entry, Session, ViewSegment
+from sessions_app.services import signals
+from sessions_app.services.compactions import lease
+from sessions_app.services.compactions.endings import CANCELLED, STALE, give_back
+from sessions_app.services.compactions.lease import Claim, LeaseLost
+from sessions_app.services.compactions.step_events import append_step
+from sessions_app.services.compactions.transitions import move
+
+
+@dataclass(frozen=True)
+class InForce:
+    """The checkpoints that a session shows at one moment: what an attempt builds on."""
+
+    console_id: uuid.UUID | None
+    agent_id: uuid.UUID | None
+
+    @classmethod
+    def of(cls, session: Session) -> Self:
+        return cls(session.active_console_id, session.active_agent_id)
+
+    @property
+    def checkpoint_id(self) -> uuid.UUID | None:
+        """The one that decides the default context: this console's before the agent's."""
+        return self.console_id or self.agent_id
+
+    def summary(self) -> str:
+        """What the checkpoint in force says of the entries before its boundary; empty without one."""
+        return Compaction.objects.filter(pk=self.checkpoint_id).values_list("summary", flat=True).first() or ""
+
+
+def prefix_hash_before(session_id: uuid.UUID, boundary_index: int) -> bytes:
+    """The rolling hash over the entries before a boundary; 32 bytes, or none for a boundary at the start."""
+    rows = Entry.objects.filter(session_id=session_id, index=boundary_index - 1)
+    return bytes(rows.values_list("prefix_hash", flat=True).first() or b"")
+
+
+def commit(held: Claim, result: Commit, in_force: InForce) -> Ended | None:
+    """Makes the result the session's checkpoint in force; or returns how the attempt ends instead, with nothing changed.
+
+    Entries that were appended while it ran lie after the boundary, and so stay in the tail. It is stale only when
+    the folded prefix, or the checkpoint that it builds on, is not what it was. Raises `LeaseLost`.
+    """
+    with transaction.atomic():
+        session = Session.objects.select_for_update().get(pk=held.session_id)
+        if not lease.renew(held):
+            raise LeaseLost
+        compaction = Compaction.objects.get(pk=held.compaction_id)
+        if compaction.cancel_requested:
+            return CANCELLED
+        if InForce.of(session) != in_force:
+            return STALE
+        if prefix_hash_before(session.pk, result.boundary_index) != bytes(compaction.prefix_hash):
+            return STALE
+        generation = session.last_generation + 1
+        divider = _append_divider(session, generation, result)
+        _store_segments(compaction, result)
+        if not move(compaction.pk, Status.COMPLETED, token=held.token, **_columns(result, generation, divider, in_force)):
+            raise LeaseLost
+        Session.objects.filter(pk=session.pk).update(
+            active_console=compaction,
+            last_generation=generation,
+            compaction_count=F("compaction_count") + 1,
+            entry_count=divider.index + 1,
+            head_hash=divider.prefix_hash,
+        )
+        give_back(compaction.pk)
+        signals.refresh(session.pk)
+        append_step(compaction.pk, EventType.COMPACTION_PERSISTED, status=Status.COMPLETED)
+    return None
+
+
+def _append_divider(session: Session, generation: int, result: Commit) -> Entry:
+    """The one entry that a compaction adds to the history: a notice, which no model ever sees."""
+    now = datetime.now(UTC).isoformat(timespec="milliseconds")
+    said = EngineEntry(
+        index=session.entry_count,
+        role=Role.NOTICE,
+        kind=Kind.COMPACTED,
+        parts=(Part(kind=PartKind.TEXT, text=f"Compacted: #{generation}, {result.entries_folded:,} entries folded"),),
+        source_id=f"palimpsest:{session.pk}:{generation}",
+        timestamp=now,
+    )
+    return Entry.objects.create(
+        session=session,
+        index=said.index,
+        source_id=said.source_id,
+        role=said.role,
+        kind=said.kind,
+        parts=encode_parts(said.parts),
+        timestamp=now,
+        prefix_tokens=session.tokens_total,
+        prefix_hash=chain_prefix_hash(bytes(session.head_hash), said.digest()),
+    )
+
+
+def _store_segments(compaction: Compaction, result: Commit) -> None:
+    ViewSegment.objects.bulk_create(
+        ViewSegment(
+            compaction=compaction,
+            position=position,
+            kind=segment.kind,
+            first_index=segment.first,
+            last_index=segment.last,
+            payload=msgspec.to_builtins(segment.payload) if segment.payload else None,
+            tokens=result.block_tokens if segment.kind is SegmentKind.SYNTHETIC else 0,
+        )
+        for position, segment in enumerate(result.segments)
+    )
+
+
+def _columns(result: Commit, generation: int, divider: Entry, in_force: InForce) -> dict[str, object]:
+    return {
+        "generation": generation,
+        "parent_id": in_force.checkpoint_id,
+        "outcome": result.outcome,
+        "phase": Phase.COMMIT,
+        "divider_index": divider.index,
+        "boundary_index": result.boundary_index,
+        "boundary_source_id": result.boundary_source_id,
+        "entries_folded": result.entries_folded,
+        "entries_kept": result.entries_kept,
+        "summary": result.summary,
+        "summary_source": result.summary_source,
+        "summariser": result.summariser,
+        "summarisers_tried": [result.summariser],
+        "mechanical_state": result.mechanical_state,
+        "warnings": list(result.warnings),
+        "tokens_before": result.tokens_before,
+        "tokens_before_origin": Origin.ESTIMATED,
+        "tokens_before_scope": Scope.VIEW,
+        "tokens_after": result.tokens_after,
+        "tokens_after_origin": Origin.ESTIMATED,
+        "tokens_after_scope": Scope.VIEW,
+        "finished_at": Now(),
+    }

@@ -1,0 +1,108 @@
+"""The thread beside a running attempt: keeps its lease, and learns of cancel, deadline and shutdown."""
+
+import threading
+import time
+from collections.abc import Callable
+from types import TracebackType
+from typing import Self
+
+import structlog
+from django.db import DatabaseError, connection
+from django.db.models import BooleanField, ExpressionWrapper, Q
+from django.db.models.functions import Now
+
+from sessions_app.engine.steps import Stop
+from sessions_app.models import Compaction
+from sessions_app.services.compactions import lease
+from sessions_app.services.compactions.lease import Claim
+
+logger = structlog.get_logger(__name__)
+
+POLL_S = 0.25
+"""How often the row is asked: cancel and deadline must take effect within a second."""
+
+_running: set["Keeper"] = set()
+_running_lock = threading.Lock()
+
+
+class Keeper:
+    """Holds a claim while its attempt runs; `should_stop` is what the engine asks.
+
+    `on_tick` runs in the keeper's thread at every look, so that progress appears while a summariser is silent.
+    """
+
+    def __init__(self, held: Claim, on_tick: Callable[[], None]) -> None:
+        self.held = held
+        self.is_interrupted = False
+        self._on_tick = on_tick
+        self._stop: Stop | None = None
+        self._closing = threading.Event()
+        self._thread = threading.Thread(target=self._keep, name=f"keeper-{held.compaction_id}", daemon=True)
+
+    def __enter__(self) -> Self:
+        with _running_lock:
+            _running.add(self)
+        self._thread.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._closing.set()
+        self._thread.join()
+        with _running_lock:
+            _running.discard(self)
+
+    def should_stop(self) -> Stop | None:
+        return self._stop
+
+    def interrupt(self) -> None:
+        """Stops the attempt because this process is about to end."""
+        self.is_interrupted = True
+        self._stop = self._stop or Stop.LEASE_LOST
+
+    def _keep(self) -> None:
+        renewed = time.monotonic()
+        try:
+            while not self._closing.wait(POLL_S):
+                try:
+                    self._stop = self._stop or self._look()
+                    if time.monotonic() - renewed >= lease.RENEW_S:
+                        renewed = time.monotonic()
+                        if not lease.renew(self.held):
+                            self._stop = self._stop or Stop.LEASE_LOST
+                    self._on_tick()
+                except lease.LeaseLost:
+                    self._stop = self._stop or Stop.LEASE_LOST
+                except DatabaseError as failure:
+                    # The next look may succeed; if none does, the lease lapses, and with it the right to write.
+                    logger.warning("keeper_failed", compaction=str(self.held.compaction_id), error=type(failure).__name__)
+        finally:
+            connection.close()
+
+    def _look(self) -> Stop | None:
+        rows = Compaction.objects.filter(pk=self.held.compaction_id, lease_token=self.held.token)
+        late = ExpressionWrapper(Q(deadline_at__lte=Now()), output_field=BooleanField())
+        row = rows.annotate(is_late=late).values_list("cancel_requested", "is_late").first()
+        if row is None:
+            return Stop.LEASE_LOST
+        cancelled, is_late = row
+        if cancelled:
+            return Stop.CANCELLED
+        return Stop.TIMED_OUT if is_late else None
+
+
+def interrupt_all(grace_s: float) -> None:
+    """Stops every attempt of this process, and waits up to `grace_s` seconds for their ends.
+
+    What has not ended by then loses its lease, so that the sweep of the next start ends it at once.
+    """
+    with _running_lock:
+        keepers = list(_running)
+    for keeper in keepers:
+        keeper.interrupt()
+    until = time.monotonic() + grace_s
+    while _running and time.monotonic() < until:
+        time.sleep(0.02)
+    with _running_lock:
+        left = list(_running)
+    for keeper in left:
+        lease.give_up(keeper.held)

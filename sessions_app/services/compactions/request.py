@@ -1,0 +1,169 @@
+"""Asking for a compaction: one open attempt per session, whoever asks; a second request joins it."""
+
+import uuid
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+import msgspec
+from django.db import IntegrityError, transaction
+from django.db.models import F
+from django.db.models.functions import Now
+
+from sessions_app import queue
+from sessions_app.engine import boundary as cuts
+from sessions_app.engine.terms import OPEN_STATUSES, Lineage, Profile, Status, Trigger
+from sessions_app.events import log
+from sessions_app.events.actors import Actor
+from sessions_app.events.types import EventType
+from sessions_app.models import Compaction, Session, SessionStatus
+from sessions_app.selectors import plans
+from sessions_app.services.compactions.transitions import move
+
+MAX_INSTRUCTIONS_CHARS = 2_000
+WAIT_FOR_IDLE_S = 1_800
+"""How long an attempt waits for a busy session."""
+
+
+class InvalidRequest(Exception):
+    """An option is not acceptable; nothing was started. `field` names it."""
+
+    def __init__(self, field: str, message: str) -> None:
+        self.field = field
+        super().__init__(f"{message} Nothing was started.")
+
+
+class SessionBusy(Exception):
+    """A turn or an approval is open, and the caller does not want to wait for its end."""
+
+
+@dataclass(frozen=True)
+class RequestAnswer:
+    """The attempt that now stands for the session. `joined`: it was under way before this request came."""
+
+    compaction: Compaction
+    joined: bool
+
+
+def request(
+    *,
+    actor: Actor,
+    session: Session,
+    instructions: str = "",
+    profile: str = "",
+    boundary: int | None = None,
+    force: bool = False,
+    when_idle: bool = True,
+) -> RequestAnswer:
+    """Starts a compaction in the background, or joins the one that is under way.
+
+    `instructions`: what to stress, at most 2,000 characters. `boundary`: index of the first entry to keep.
+    Raises `InvalidRequest` on an option that can't be met, and `SessionBusy` when the session is busy and
+    `when_idle` is False. An empty session, or one with nothing to fold, is an attempt that ends as skipped.
+    """
+    instructions = instructions.strip()
+    _validate(session, instructions, profile, boundary)
+    try:
+        with transaction.atomic():
+            # The row is locked first: of two requests, one finds the attempt of the other.
+            current = Session.objects.select_for_update().get(pk=session.pk)
+            return _join(actor, current) or _start(actor, current, instructions, profile, boundary, force=force, when_idle=when_idle)
+    except IntegrityError:
+        # Where rows can't be locked, the constraint decides; the one who lost joins.
+        answer = _join(actor, session)
+        if answer is None:
+            raise
+        return answer
+
+
+def _validate(session: Session, instructions: str, profile: str, boundary: int | None) -> None:
+    if len(instructions) > MAX_INSTRUCTIONS_CHARS:
+        raise InvalidRequest("instructions", f"Instructions may have {MAX_INSTRUCTIONS_CHARS:,} characters; these have {len(instructions):,}.")
+    if profile and profile not in set(Profile):
+        raise InvalidRequest("profile", f"There is no profile {profile[:40]!r}; the profiles are {', '.join(Profile)}.")
+    if boundary is None:
+        return
+    if not 0 < boundary < session.entry_count:
+        raise InvalidRequest("boundary", f"A boundary is the index of an entry from 1 to {max(session.entry_count - 1, 0):,}.")
+    try:
+        cuts.choose(plans.load_shapes(session.pk), keep_tokens=0, wanted=boundary)
+    except cuts.IllegalBoundary as error:
+        raise InvalidRequest("boundary", str(error)) from error
+
+
+def _join(actor: Actor, session: Session) -> RequestAnswer | None:
+    running = Compaction.objects.filter(session_id=session.pk, status__in=OPEN_STATUSES).first()
+    if running is None:
+        return None
+    log.append(
+        log.session_stream(session.pk),
+        EventType.COMPACTION_JOINED,
+        actor=actor,
+        target=("compaction", str(running.pk)),
+        compaction_id=running.pk,
+        payload={"attempt": running.attempt, "requested_by": running.requested_by},
+    )
+    return RequestAnswer(running, joined=True)
+
+
+def _start(
+    actor: Actor, session: Session, instructions: str, profile: str, boundary: int | None, *, force: bool, when_idle: bool
+) -> RequestAnswer:
+    waits = session.is_busy
+    if waits and not when_idle:
+        raise SessionBusy("A turn of this session is open. Nothing was started. Wait for its end, or let the compaction wait for it.")
+    compaction = Compaction.objects.create(
+        session=session,
+        attempt=session.last_attempt + 1,
+        lineage=Lineage.CONSOLE,
+        trigger=Trigger.MANUAL,
+        requested_by=actor.name,
+        policy=_policy_snapshot(session, profile),
+        profile=profile,
+        instructions=instructions,
+        boundary_index=boundary,
+        force=force,
+        status=Status.WAITING_FOR_IDLE if waits else Status.REQUESTED,
+        requested_at=Now(),
+        heartbeat_at=Now(),
+        deadline_at=Now() + timedelta(seconds=WAIT_FOR_IDLE_S) if waits else None,
+    )
+    Session.objects.filter(pk=session.pk).update(last_attempt=F("last_attempt") + 1, running=compaction)
+    log.append(
+        log.session_stream(session.pk),
+        EventType.COMPACTION_REQUESTED,
+        actor=actor,
+        target=("compaction", str(compaction.pk)),
+        compaction_id=compaction.pk,
+        payload={"attempt": compaction.attempt, "waits_for_idle": waits, "profile": profile, "instructions_chars": len(instructions)},
+    )
+    if not waits:
+        hold_session(compaction.pk, session.pk)
+        queue.enqueue(queue.RUN_COMPACTION, str(compaction.pk))
+    compaction.refresh_from_db()
+    return RequestAnswer(compaction, joined=False)
+
+
+def start_waiting(compaction_id: uuid.UUID, session_id: uuid.UUID) -> bool:
+    """Lets an attempt run that waited for its session to become idle. One transaction; the task follows its commit."""
+    with transaction.atomic():
+        if not move(compaction_id, Status.REQUESTED, heartbeat_at=Now(), deadline_at=None):
+            return False
+        hold_session(compaction_id, session_id)
+        queue.enqueue(queue.RUN_COMPACTION, str(compaction_id))
+    return True
+
+
+def hold_session(compaction_id: uuid.UUID, session_id: uuid.UUID) -> None:
+    """Shows the session as compacting, and remembers what it was. Call in the transaction that requests the attempt."""
+    before = Session.objects.values_list("status", flat=True).get(pk=session_id)
+    Compaction.objects.filter(pk=compaction_id).update(session_status_before=before)
+    Session.objects.filter(pk=session_id).update(status=SessionStatus.COMPACTING)
+
+
+def _policy_snapshot(session: Session, profile: str) -> dict[str, Any]:
+    """The policy as it is now, as plain JSON: {"values": field → value, "sources": field → scope}."""
+    resolved = plans.effective_policy(session)
+    policy = msgspec.structs.replace(resolved.policy, profile=Profile(profile)) if profile else resolved.policy
+    sources = {field: str(scope) for field, scope in resolved.sources.items()}
+    return {"values": msgspec.to_builtins(policy), "sources": sources}

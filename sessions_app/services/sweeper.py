@@ -1,0 +1,140 @@
+"""The sweep: ends what its worker left behind, starts again what got lost, and lets waiting attempts run.
+
+It may run in several processes at once: every change is a conditional one.
+"""
+
+import uuid
+from dataclasses import dataclass, fields
+from datetime import timedelta
+
+from django.db import transaction
+from django.db.models import Q
+from django.db.models.functions import Coalesce, Now
+
+from sessions_app import queue
+from sessions_app.engine.terms import Status
+from sessions_app.events import log
+from sessions_app.events.actors import system_actor
+from sessions_app.events.types import EventType
+from sessions_app.models import BUSY_STATUSES, Compaction, ImportRun, ImportState, Session, SessionStatus
+from sessions_app.services.compactions import lease
+from sessions_app.services.compactions.endings import NEVER_IDLE, WORKER_LOST, end
+from sessions_app.services.compactions.request import start_waiting
+
+SWEEPER = system_actor("sweeper")
+EVERY_S = 10
+UNCLAIMED_S = 30
+IMPORT_SILENT_S = 120
+QUIET_S = 300
+"""A session that is said to be at work, but wrote nothing for so long, is idle."""
+
+
+@dataclass(frozen=True)
+class SweepReport:
+    """How many rows each kind of sweep changed."""
+
+    lost: int = 0
+    requeued: int = 0
+    started: int = 0
+    expired: int = 0
+    imports_failed: int = 0
+    imports_requeued: int = 0
+    idled: int = 0
+
+    def words(self) -> str:
+        """The report in one line."""
+        found = [f"{getattr(self, field.name)} {field.name.replace('_', ' ')}" for field in fields(self) if getattr(self, field.name)]
+        return ", ".join(found) or "nothing to do"
+
+
+def sweep(*, at_start: bool = False) -> SweepReport:
+    """One round. `at_start`: the queue of this process is new, so that whatever waits must be queued again at once."""
+    unclaimed_s = 0 if at_start else UNCLAIMED_S
+    return SweepReport(
+        lost=_end_lost(),
+        expired=_end_expired(),
+        started=_start_waiting(),
+        requeued=_requeue(unclaimed_s),
+        imports_failed=_fail_silent_imports(),
+        imports_requeued=_requeue_imports() if at_start else 0,
+        idled=_idle_quiet_sessions(),
+    )
+
+
+def _end_lost() -> int:
+    count = 0
+    for compaction_id in list(lease.lapsed().values_list("pk", flat=True)):
+        with transaction.atomic():
+            # Looked at again under the lock: its worker may have renewed the lease, or ended it, meanwhile.
+            still = lease.lapsed().select_for_update().filter(pk=compaction_id).exists()
+            count += still and end(compaction_id, WORKER_LOST, actor=SWEEPER)
+    return count
+
+
+def _waiting() -> list[tuple[uuid.UUID, uuid.UUID]]:
+    rows = Compaction.objects.filter(status=Status.WAITING_FOR_IDLE).exclude(session__status__in=BUSY_STATUSES)
+    return list(rows.values_list("pk", "session_id"))
+
+
+def _end_expired() -> int:
+    rows = Compaction.objects.filter(status=Status.WAITING_FOR_IDLE, deadline_at__lte=Now())
+    return sum(end(compaction_id, NEVER_IDLE, actor=SWEEPER) for compaction_id in list(rows.values_list("pk", flat=True)))
+
+
+def _start_waiting() -> int:
+    return sum(start_waiting(compaction_id, session_id) for compaction_id, session_id in _waiting())
+
+
+def _requeue(unclaimed_s: int) -> int:
+    """Queues requested attempts again that no worker has claimed; a task that comes twice does nothing the second time."""
+    old = Q(status=Status.REQUESTED, heartbeat_at__lte=Now() - timedelta(seconds=unclaimed_s))
+    count = 0
+    for compaction_id in list(Compaction.objects.filter(old).values_list("pk", flat=True)):
+        with transaction.atomic():
+            if Compaction.objects.filter(old, pk=compaction_id).update(heartbeat_at=Now()):
+                queue.enqueue(queue.RUN_COMPACTION, str(compaction_id))
+                count += 1
+    return count
+
+
+def _fail_silent_imports() -> int:
+    silent = Coalesce("heartbeat_at", "requested_at")
+    rows = ImportRun.objects.annotate(last_sign=silent).filter(
+        state=ImportState.RUNNING, last_sign__lte=Now() - timedelta(seconds=IMPORT_SILENT_S)
+    )
+    count = 0
+    for run_id in list(rows.values_list("pk", flat=True)):
+        with transaction.atomic():
+            error = "The process that ran this import stopped. What it had finished is kept; import again to get the rest."
+            if not rows.filter(pk=run_id).update(state=ImportState.FAILED, error=error, finished_at=Now()):
+                continue
+            log.append(log.SECURITY, EventType.IMPORT_FINISHED, actor=SWEEPER, target=("import", str(run_id)), reason="worker_lost")
+            count += 1
+    return count
+
+
+def _requeue_imports() -> int:
+    waiting = list(ImportRun.objects.filter(state=ImportState.QUEUED).values_list("pk", flat=True))
+    for run_id in waiting:
+        queue.enqueue(queue.IMPORT_SESSIONS, str(run_id))
+    return len(waiting)
+
+
+def _idle_quiet_sessions() -> int:
+    quiet = Q(status=SessionStatus.WORKING, last_activity_at__lte=Now() - timedelta(seconds=QUIET_S))
+    count = 0
+    for session_id in list(Session.objects.filter(quiet).values_list("pk", flat=True)):
+        with transaction.atomic():
+            if not Session.objects.filter(quiet, pk=session_id).update(status=SessionStatus.IDLE):
+                continue
+            log.append(
+                log.session_stream(session_id),
+                EventType.SESSION_STATUS_CHANGED,
+                actor=SWEEPER,
+                target=("session", str(session_id)),
+                before={"status": SessionStatus.WORKING.value},
+                after={"status": SessionStatus.IDLE.value},
+                reason="no activity",
+            )
+            count += 1
+    return count
