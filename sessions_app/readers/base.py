@@ -144,12 +144,26 @@ class ParseReport(msgspec.Struct, omit_defaults=True, kw_only=True):
 MAX_LISTED_PROBLEMS = 500
 
 
+class SourceIdentity(msgspec.Struct, frozen=True, kw_only=True):
+    """Whose source this is, as far as its name and first rows tell. `agent_id` is set by a sub-agent's own file."""
+
+    session_id: str
+    agent_id: str = ""
+
+
 class SourceReading(Protocol):
-    """One pass over one source. Iterate it to the end, then ask for the rest.
+    """One pass over one source. Iterate it to the end, then ask for the rest; only `identity` is known before.
 
     `off_branch()` gives, per child key, the indexes that a rewind or an abandoned branch left behind.
+    `agent_calls()` maps a sub-agent's id to the call that started it. Some sources tell a message's usage more
+    than once: the entry that carries it may lose it to a later one. `mark_written()` says that everything
+    yielded so far is stored; `superseded_usage()` then lists (child key, index) of stored entries that lost it.
     """
 
+    def identity(self) -> SourceIdentity: ...
+    def mark_written(self) -> None: ...
+    def superseded_usage(self) -> list[tuple[str, int]]: ...
+    def agent_calls(self) -> dict[str, str]: ...
     def __iter__(self) -> Iterator[Record]: ...
     def facts(self) -> SessionFacts: ...
     def child_sessions(self) -> list[ChildSession]: ...

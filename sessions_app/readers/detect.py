@@ -1,0 +1,24 @@
+"""Which reader reads a source."""
+
+from sessions_app.readers.base import Reader
+from sessions_app.readers.claude_code import ClaudeCodeReader
+
+HEAD_BYTES = 1 << 20
+"""Bytes of a source's beginning that `reader_for` wants to see."""
+
+READERS: tuple[Reader, ...] = (ClaudeCodeReader(),)
+
+
+def reader_for(head: bytes) -> Reader | None:
+    """The first reader that knows the format of these first bytes, or `None`."""
+    return next((reader for reader in READERS if reader.sniff(head)), None)
+
+
+def reader_named(name: str) -> Reader | None:
+    """The reader of that name, or `None`."""
+    return next((reader for reader in READERS if reader.name == name), None)
+
+
+def known_formats() -> str:
+    """The names of all formats, for messages to people."""
+    return ", ".join(reader.name for reader in READERS)

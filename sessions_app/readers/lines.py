@@ -1,0 +1,91 @@
+"""Bytes to JSON objects, line by line, without losing one: whatever can't be decoded is kept with its place."""
+
+from collections.abc import Callable, Iterator
+from typing import Any, BinaryIO, NamedTuple
+
+import orjson
+
+from sessions_app.readers.base import ProblemKind
+from sessions_app.readers.recovery import has_duplicate_keys, recover, without_invalid_text
+
+READ_SIZE = 1 << 20
+MAX_LINE = 64_000_000
+"""Bytes of the longest line that is decoded. A longer one is kept in pieces of at most `READ_SIZE`."""
+
+
+class Piece(NamedTuple):
+    """One object, or one stretch without one, of a source. `raw` is exactly the bytes at `offset`.
+
+    Pieces cover the source without a gap: `raw` includes the line end, NUL runs and blanks around the object.
+    `value` is the object, or `None` when there is none.
+    """
+
+    line: int  # from 1
+    offset: int
+    raw: bytes
+    value: dict[str, Any] | None
+    problems: tuple[ProblemKind, ...] = ()
+
+
+def iter_pieces(source: BinaryIO, *, cancelled: Callable[[], bool] = lambda: False) -> Iterator[Piece]:
+    """Every piece of a source, in order. Memory stays below a few times the longest decoded line.
+
+    Stops early, between reads, when `cancelled` answers yes. Raises `OSError` when the source can't be read.
+    """
+    line, offset = 1, 0
+    for raw, is_whole in _iter_raw_lines(source, cancelled):
+        if is_whole:
+            for start, end, value, problems in _decode(raw):
+                yield Piece(line, offset + start, raw[start:end] if end - start < len(raw) else raw, value, problems)
+        else:
+            yield Piece(line, offset, raw, None, (ProblemKind.TOO_LONG,))
+        offset += len(raw)
+        line += raw.endswith(b"\n")
+
+
+def _iter_raw_lines(source: BinaryIO, cancelled: Callable[[], bool]) -> Iterator[tuple[bytes, bool]]:
+    """(bytes, whole line?) pairs, split on newlines only: U+2028 and carriage returns are text."""
+    held: list[bytes] = []
+    held_bytes = 0
+    is_too_long = False
+    while not cancelled() and (block := source.read(READ_SIZE)):
+        for part in _split_keeping(block):
+            held.append(part)
+            held_bytes += len(part)
+            is_end = part.endswith(b"\n")
+            if is_too_long or held_bytes > MAX_LINE:
+                is_too_long = not is_end
+                yield from ((piece, False) for piece in held)
+            elif is_end:
+                yield (part if len(held) == 1 else b"".join(held)), True
+            else:
+                continue
+            held, held_bytes = [], 0
+    if held:
+        yield b"".join(held), not is_too_long
+
+
+def _split_keeping(block: bytes) -> list[bytes]:
+    if b"\r" not in block:
+        return block.splitlines(keepends=True)  # of bytes it splits on \n, \r and \r\n alone
+    *lines, last = block.split(b"\n")
+    kept = [line + b"\n" for line in lines]
+    return [*kept, last] if last else kept
+
+
+def _decode(raw: bytes) -> list[tuple[int, int, dict[str, Any] | None, tuple[ProblemKind, ...]]]:
+    """(start, end, object or None, problems) for each piece of one line; nearly always exactly one."""
+    try:
+        value = orjson.loads(raw)
+    except ValueError:
+        return recover(raw)
+    if type(value) is not dict:
+        return [(0, len(raw), None, (ProblemKind.NOT_AN_OBJECT,))]
+    problems: tuple[ProblemKind, ...] = ()
+    if b"\\u0000" in raw:
+        value, changed = without_invalid_text(value)
+        if changed:
+            problems = (ProblemKind.INVALID_TEXT,)
+    if has_duplicate_keys(raw, value):
+        problems = (*problems, ProblemKind.DUPLICATE_KEYS)
+    return [(0, len(raw), value, problems)]
