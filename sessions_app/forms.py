@@ -5,7 +5,8 @@ from django.contrib.auth.forms import AuthenticationForm
 from django.core.exceptions import BadRequest
 
 from sessions_app.models import SessionKind, SessionStatus
-from sessions_app.selectors.session_list import DEFAULT_SORT, ORDERINGS, VIEWS, SessionFilters
+from sessions_app.selectors.session_filters import VIEWS, SessionFilters
+from sessions_app.selectors.session_list import DEFAULT_SORT, ORDERINGS
 
 _WRONG = "Name and password do not match. Nothing was changed; try again, or ask an admin for a new password."
 

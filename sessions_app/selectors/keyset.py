@@ -12,11 +12,13 @@ from django.db.models import Model, Q, QuerySet
 Row = TypeVar("Row", bound=Model)
 
 
-class BadCursor(ValueError):
+class CursorError(ValueError):
     """The text is not a cursor of this list and order."""
 
     def __init__(self) -> None:
-        super().__init__("This page of the list cannot be found: its address is damaged or of another order. Start again from the first page.")
+        super().__init__(
+            "This page of the list cannot be found: its address is damaged or of another order. Start again from the first page."
+        )
 
 
 @dataclass(frozen=True)
@@ -55,22 +57,22 @@ class Cursor(msgspec.Struct, frozen=True, array_like=True):
 
     @staticmethod
     def decode(text: str, ordering: Ordering) -> "Cursor | None":
-        """The cursor that `encode` wrote, None for an empty text. Raises `BadCursor` on anything else."""
+        """The cursor that `encode` wrote, None for an empty text. Raises `CursorError` on anything else."""
         if not text:
             return None
         try:
             cursor = msgspec.json.decode(base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True), type=Cursor)
-            value = msgspec.convert(cursor.value, ordering.value_type)
+            value: object = msgspec.convert(cursor.value, ordering.value_type)
         except (msgspec.MsgspecError, binascii.Error, ValueError) as error:
-            raise BadCursor from error
+            raise CursorError from error
         is_naive = isinstance(value, datetime) and value.tzinfo is None
         if cursor.column != ordering.column or is_naive or not _is_id(cursor.id):
-            raise BadCursor
+            raise CursorError
         return Cursor(cursor.column, value, cursor.id, max(1, cursor.first), cursor.backwards)
 
 
 def _is_id(text: str) -> bool:
-    return len(text) == 32 and all(letter in "0123456789abcdef" for letter in text)  # noqa: PLR2004  hex digits of a UUID
+    return len(text) == 32 and all(letter in "0123456789abcdef" for letter in text)
 
 
 @dataclass(frozen=True)

@@ -1,35 +1,17 @@
-"""The list of sessions: one page of rows, the counts of its views, and what can be filtered by."""
+"""The list of sessions: one page of rows, and each row by itself."""
 
 import uuid
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from django.core.cache import cache
-from django.db.models import Count, F, Q
-
 from sessions_app.engine.terms import Origin
-from sessions_app.models import Session, SessionKind, SessionStatus
+from sessions_app.models import Session, SessionStatus
 from sessions_app.models.session import SessionQuerySet
-from sessions_app.selectors.agents import agent_name
+from sessions_app.selectors.followed import list_cursor
 from sessions_app.selectors.keyset import Cursor, Ordering, Position, page_of
+from sessions_app.selectors.session_filters import ATTENTION_PRESSURE, VIEWS, FilterChoices, SessionFilters, facets_and_matching
 
 PAGE_ROWS = 100
-ATTENTION_PRESSURE = 0.9
-PRESSURES = (50, 80, 90)  # per cent that the filter offers
-CACHED_S = 10  # counts and choices may be this old
-_COUNTS_KEY, _CHOICES_KEY = "session_list.counts", "session_list.choices"
-
-LIVE_STATUSES = (SessionStatus.WORKING, SessionStatus.WAITING, SessionStatus.COMPACTING)
-VIEWS: dict[str, tuple[str, Q]] = {
-    "": ("All", Q()),
-    "attention": (
-        "Needs attention",
-        Q(status__in=(SessionStatus.WAITING, SessionStatus.FAILED)) | Q(pressure__gte=ATTENTION_PRESSURE),
-    ),
-    "live": ("Live", Q(status__in=LIVE_STATUSES)),
-    "pressure": ("Under pressure", Q(signal_tokens__gte=F("trigger_tokens"))),
-}
 ORDERINGS = {
     "active": Ordering("last_activity_at", descending=True, value_type=datetime),
     "title": Ordering("title", descending=False, value_type=str),
@@ -43,43 +25,6 @@ _COLUMNS = (
     "signal_tokens", "signal_origin", "signal_scope", "signal_measured_at", "window", "trigger_tokens", "pressure",
     "last_activity_at", "project__name", "running__chunk_index", "running__chunk_count",
 )  # fmt: skip
-
-
-@dataclass(frozen=True)
-class SessionFilters:
-    """What the address asks for. An empty string, or None, means any."""
-
-    view: str = ""
-    q: str = ""
-    agent: str = ""
-    model: str = ""
-    status: str = ""
-    project: str = ""
-    kind: str = ""
-    pressure: int | None = None  # at least so many per cent
-
-    def condition(self) -> Q:
-        """The filters as one condition, without the view."""
-        condition = Q()
-        for name, value in (("agent", self.agent), ("model", self.model), ("status", self.status), ("kind", self.kind)):
-            if value:
-                condition &= Q(**{name: value})
-        if self.q:
-            condition &= Q(title__icontains=self.q)
-        if self.project:
-            condition &= Q(project_id=self.project)
-        if self.pressure is not None:
-            condition &= Q(pressure__gte=self.pressure / 100)
-        return condition
-
-    def value_of(self, name: str) -> str:
-        """What the address holds for one filter."""
-        value = getattr(self, name)
-        return "" if value is None else str(value)
-
-    @property
-    def is_set(self) -> bool:
-        return self != SessionFilters(view=self.view)
 
 
 @dataclass(frozen=True)
@@ -127,24 +72,6 @@ class ViewTab:
 
 
 @dataclass(frozen=True)
-class Choice:
-    """One value of a filter, and how it reads."""
-
-    value: str
-    label: str
-
-
-@dataclass(frozen=True)
-class FilterChoices:
-    """One filter of the list: its name in the address, what it says, what it offers."""
-
-    name: str
-    label: str
-    offered: tuple[Choice, ...]
-    chosen: str = ""
-
-
-@dataclass(frozen=True)
 class SessionListPage:
     """One page of the list, and all that stands around it."""
 
@@ -156,6 +83,7 @@ class SessionListPage:
     descending: bool
     matching: int
     position: Position
+    cursor: int  # of the live feed: what came later is told by the socket
 
     @property
     def order(self) -> str:
@@ -171,22 +99,24 @@ class SessionListPage:
 def session_list_page(filters: SessionFilters, *, sort: str = DEFAULT_SORT, reverse: bool = False, cursor: str = "") -> SessionListPage:
     """At most `PAGE_ROWS` rows from `cursor` on, in the order `sort` (`reverse`: the other way round).
 
-    One query for the rows, one for the counts unless they are cached, one for the choices unless they are.
-    Raises `keyset.BadCursor`.
+    Two queries, and one for counts and choices unless they are cached and no filter is set.
+    Raises `keyset.CursorError`.
     """
     ordering = ORDERINGS[sort].reversed() if reverse else ORDERINGS[sort]
+    live_from = list_cursor()
     query = _rows().filter(VIEWS[filters.view][1], filters.condition())
     sessions, position = page_of(query, ordering, Cursor.decode(cursor, ordering), PAGE_ROWS)
-    counts, matching = _counts(filters)
+    facets, matching = facets_and_matching(filters)
     return SessionListPage(
         rows=tuple(_row(session) for session in sessions),
-        tabs=tuple(ViewTab(key, label, counts[key]) for key, (label, _) in VIEWS.items()),
-        choices=tuple(replace(choice, chosen=filters.value_of(choice.name)) for choice in _choices()),
+        tabs=tuple(ViewTab(key, label, facets.counts[key]) for key, (label, _) in VIEWS.items()),
+        choices=tuple(replace(choice, chosen=filters.value_of(choice.name)) for choice in facets.choices),
         filters=filters,
         sort=sort,
         descending=ordering.descending,
         matching=matching,
         position=position,
+        cursor=live_from,
     )
 
 
@@ -240,40 +170,3 @@ def meter_of(session: Session) -> Meter:
         origin=session.signal_origin,
         measured_at=session.signal_measured_at,
     )
-
-
-def _counts(filters: SessionFilters) -> tuple[dict[str, int], int]:
-    """How many sessions each view holds, and how many match the filters: at most one query."""
-    views: dict[str, int] | None = cache.get(_COUNTS_KEY)
-    wanted: dict[str, Count] = {}
-    if views is None:
-        wanted |= {key or "all": Count("pk", filter=condition) for key, (_, condition) in VIEWS.items()}
-    if filters.is_set:
-        wanted["matching"] = Count("pk", filter=VIEWS[filters.view][1] & filters.condition())
-    found = Session.objects.listed().aggregate(**wanted) if wanted else {}
-    if views is None:
-        views = {key: found[key or "all"] for key in VIEWS}
-        cache.set(_COUNTS_KEY, views, CACHED_S)
-    return views, found["matching"] if filters.is_set else views[filters.view]
-
-
-def _choices() -> tuple[FilterChoices, ...]:
-    """Every value that some listed session has: at most one query."""
-    choices: tuple[FilterChoices, ...] | None = cache.get(_CHOICES_KEY)
-    if choices is None:
-        rows = set(Session.objects.listed().values_list("agent", "model", "project_id", "project__name").distinct())
-        projects = {(str(identifier), name) for *_, identifier, name in rows if identifier}
-        choices = (
-            FilterChoices("status", "Status", _same(SessionStatus.values)),
-            FilterChoices("agent", "Agent", tuple(Choice(agent, agent_name(agent)) for agent in sorted({row[0] for row in rows}))),
-            FilterChoices("model", "Model", _same(sorted({model for _, model, *_ in rows if model}))),
-            FilterChoices("project", "Project", tuple(Choice(*project) for project in sorted(projects, key=lambda project: project[1]))),
-            FilterChoices("pressure", "Pressure", tuple(Choice(str(share), f"{share} % or more") for share in PRESSURES)),
-            FilterChoices("kind", "Kind", _same(SessionKind.values)),
-        )
-        cache.set(_CHOICES_KEY, choices, CACHED_S)
-    return choices
-
-
-def _same(values: Iterable[str]) -> tuple[Choice, ...]:
-    return tuple(Choice(value, value) for value in values)

@@ -13,4 +13,5 @@ from sessions_app.selectors.health import health_report
 @require_safe
 def health(request: HttpRequest) -> JsonResponse:  # noqa: ARG001  a view's signature
     report = health_report()
-    return JsonResponse({"status": report.status, "database": report.database, "worker": report.worker}, status=200 if report.is_well else 503)
+    said = {"status": report.status, "database": report.database, "worker": report.worker}
+    return JsonResponse(said, status=200 if report.is_well else 503)

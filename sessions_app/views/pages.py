@@ -16,7 +16,7 @@ class PageRequest(HttpRequest):
 
     htmx: HtmxDetails
     request_id: str
-    user: "User | AnonymousUser"  # type: ignore[assignment]
+    user: "User | AnonymousUser"
 
 
 def wants_fragment(request: HttpRequest) -> bool:

@@ -6,7 +6,7 @@ from django.views.decorators.http import require_safe
 
 from sessions_app.forms import SessionListForm
 from sessions_app.permissions import Action, actor_of, require
-from sessions_app.selectors.keyset import BadCursor
+from sessions_app.selectors.keyset import CursorError
 from sessions_app.selectors.session_list import session_list_page
 from sessions_app.views.pages import PageRequest, render_page
 
@@ -19,6 +19,6 @@ def session_list(request: PageRequest) -> HttpResponse:
     sort, is_reversed = form.order()
     try:
         page = session_list_page(filters, sort=sort, reverse=is_reversed, cursor=form.cleaned_data["after"])
-    except BadCursor as error:
+    except CursorError as error:
         raise BadRequest(str(error)) from error
     return render_page(request, "sessions/list.html", {"page": page}, partial="results")

@@ -37,7 +37,16 @@ function closed() {
   }, LOST_AFTER_MS);
 }
 
+// A new connection goes on from the cursor that the page holds by then, not from the one that it was loaded with.
+function connect(url) {
+  const address = new URL(url);
+  const seq = document.querySelector("[data-seq]")?.dataset.seq;
+  if (seq) address.searchParams.set("after", seq);
+  return new WebSocket(address);
+}
+
 export function bindLive() {
+  if (window.htmx) window.htmx.createWebSocket = connect;
   document.body.addEventListener("htmx:wsOpen", opened);
   document.body.addEventListener("htmx:wsClose", closed);
   document.body.addEventListener("htmx:wsError", closed);
