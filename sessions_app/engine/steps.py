@@ -7,6 +7,7 @@ from typing import Protocol
 import msgspec
 
 from sessions_app.engine.entries import Entry, Segment
+from sessions_app.engine.state import MechanicalState
 from sessions_app.engine.terms import Outcome, Phase, Profile, SkipReason, Status, SummarySource
 
 
@@ -35,6 +36,7 @@ class SummaryRequest(msgspec.Struct, frozen=True, kw_only=True):
     entries: tuple[Entry, ...] = ()
     partial_summaries: tuple[str, ...] = ()  # set on the fold, in order
     previous_summary: str = ""  # what an earlier checkpoint said of the entries before these
+    state: MechanicalState | None = None  # what code knows of the whole history so far; set on the last call of an attempt
     instructions: str = ""
     profile: Profile = Profile.CONVERSATION
     max_tokens: int = 3_000

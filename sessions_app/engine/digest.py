@@ -1,0 +1,114 @@
+"""What the entries of a span say, sorted by turn: the raw material of an extractive summary."""
+
+from collections.abc import Iterable
+
+import msgspec
+
+from sessions_app.engine import asks, sentences
+from sessions_app.engine.asks import AskKind
+from sessions_app.engine.entries import Entry
+from sessions_app.engine.extractors import one_line
+from sessions_app.engine.sentences import Sentence
+from sessions_app.engine.steps import ShouldStop, Stopped
+from sessions_app.engine.terms import Kind, PartKind, Role
+
+STOP_EVERY = 200
+OUTCOME_BONUS = 2.0
+_OUTCOME_SENTENCES = 3
+_HEAD_CHARS = 90
+
+
+class Paragraph(msgspec.Struct):
+    """Sentences that belong together. `head` says to what; empty for what an earlier summary says without a head."""
+
+    head: str
+    sentences: list[Sentence] = []
+
+
+class Digest(msgspec.Struct, kw_only=True):
+    """`causes`: by the index of a failed call's result, what the assistant said next. `summaries`: texts of summaries
+    that the agent made itself. `closing`: the last words of the assistant, as sentences."""
+
+    paragraphs: list[Paragraph] = []
+    causes: dict[int, Sentence] = {}
+    summaries: list[str] = []
+    closing: list[Sentence] = []
+    last_index: int = -1
+
+
+def head_of(text: str, index: int) -> str:
+    """The head of a turn's paragraph."""
+    return f"On “{one_line(text, _HEAD_CHARS)}” (#{index}):"
+
+
+def take(entries: Iterable[Entry], stressed: frozenset[str], should_stop: ShouldStop) -> Digest:
+    """One pass over the entries. Raises `Stopped`."""
+    reading = _Reading(stressed)
+    for count, entry in enumerate(entries):
+        if count % STOP_EVERY == 0 and (stop := should_stop()) is not None:
+            raise Stopped(stop)
+        if not entry.off_branch and entry.is_sendable:
+            reading.add(entry)
+    return reading.finish()
+
+
+class _Reading:
+    def __init__(self, stressed: frozenset[str]) -> None:
+        self._stressed = stressed
+        self._digest = Digest()
+        self._turn = Paragraph("")
+        self._said: list[Sentence] = []  # of the assistant's latest message
+        self._is_closing = False  # nothing was called since
+        self._calls: dict[str, int] = {}
+        self._failed: list[int] = []  # calls whose failure nobody has spoken about yet
+
+    def add(self, entry: Entry) -> None:
+        self._digest.last_index = entry.index
+        if entry.kind is Kind.SUMMARY:
+            self._digest.summaries.append(entry.text)
+        elif entry.role is Role.USER and entry.kind is Kind.MESSAGE and not entry.meta:
+            self._user(entry)
+        elif entry.role is Role.ASSISTANT and entry.kind is Kind.MESSAGE:
+            self._assistant(entry)
+        for part in entry.parts:
+            if part.kind is PartKind.CALL:
+                self._calls[part.call_id] = entry.index
+                self._is_closing = False
+            elif part.kind is PartKind.RESULT and part.is_error and part.call_id in self._calls:
+                self._failed.append(self._calls[part.call_id])
+
+    def _user(self, entry: Entry) -> None:
+        ask = asks.read(entry.text)
+        if ask.kind is not AskKind.WORDS or not ask.text:
+            return
+        self._close_turn()
+        self._turn = Paragraph(head_of(ask.text, entry.index))
+
+    def _assistant(self, entry: Entry) -> None:
+        said = sentences.candidates(entry.text, entry.index, self._stressed)
+        if not said:
+            return
+        self._said, self._is_closing = said, True
+        self._turn.sentences.extend(said)
+        if self._failed:
+            best = max(said[:4], key=lambda sentence: sentence.score)
+            for failed in self._failed:
+                self._digest.causes[failed] = best
+            self._failed = []
+
+    def _close_turn(self) -> None:
+        """What the assistant said last, with nothing called after it, is the outcome of its turn."""
+        if self._is_closing:
+            raised = {id(sentence) for sentence in self._said[:_OUTCOME_SENTENCES]}
+            self._turn.sentences = [
+                msgspec.structs.replace(sentence, score=sentence.score + OUTCOME_BONUS) if id(sentence) in raised else sentence
+                for sentence in self._turn.sentences
+            ]
+        if self._turn.sentences:
+            self._digest.paragraphs.append(self._turn)
+        self._failed, self._is_closing = [], False
+
+    def finish(self) -> Digest:
+        self._close_turn()
+        self._digest.closing = self._said
+        return self._digest

@@ -1,0 +1,85 @@
+"""What an extractor says of one tool call and of one result, in words that no agent owns."""
+
+from collections.abc import Mapping
+from enum import StrEnum
+
+import msgspec
+
+Arguments = Mapping[str, object]
+
+
+class FileAction(StrEnum):
+    READ = "read"
+    EDITED = "edited"
+    WRITTEN = "written"
+    DELETED = "deleted"
+
+    @property
+    def changes(self) -> bool:
+        return self is not FileAction.READ
+
+
+class TodoStatus(StrEnum):
+    PENDING = "pending"
+    IN_PROGRESS = "in_progress"
+    COMPLETED = "completed"
+
+    @classmethod
+    def of(cls, word: object) -> "TodoStatus":
+        """The status that an agent's own word means; an unknown word is pending."""
+        known = {"in_progress": cls.IN_PROGRESS, "active": cls.IN_PROGRESS, "completed": cls.COMPLETED, "done": cls.COMPLETED}
+        return known.get(str(word).lower(), cls.PENDING)
+
+
+class Todo(msgspec.Struct, frozen=True, omit_defaults=True):
+    text: str
+    status: TodoStatus
+    key: str = ""  # the agent's own id of it, where it has one
+
+
+class CallFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """One call. `target` names it for people: its file, its command, its query.
+
+    `todos` replaces the whole list when `replaces_todos`, else changes those with the same key.
+    """
+
+    target: str = ""
+    action: FileAction | None = None
+    paths: tuple[str, ...] = ()
+    command: str = ""
+    urls: tuple[str, ...] = ()
+    todos: tuple[Todo, ...] = ()
+    replaces_todos: bool = False
+    ends_job: str = ""
+
+
+class ResultFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """One result. `status` is `ok`, `exit N`, `failed`, `refused`, `interrupted` or `running in background`."""
+
+    status: str = "ok"
+    message: str = ""  # the line that says what went wrong
+    said: str = ""  # what the person said when refusing
+    job: str = ""  # id of what goes on in the background
+    job_ended: bool = False
+    todo_key: str = ""  # id that the tool gave to the to-do of its call
+
+    @property
+    def is_failure(self) -> bool:
+        return self.status.startswith("exit ") or self.status == "failed"
+
+
+def string(arguments: Arguments, *names: str) -> str:
+    """The first of the named arguments that is a text (or a list of words), else the empty text."""
+    for name in names:
+        value = arguments.get(name)
+        if isinstance(value, str) and value.strip():
+            return value.strip()
+        if isinstance(value, list) and value and all(isinstance(word, str) for word in value):
+            return " ".join(value)
+    return ""
+
+
+def one_line(text: str, limit: int) -> str:
+    """The text on one line, at most `limit` characters, with an ellipsis where it was cut."""
+    plain = " ".join(text[: limit * 4].split())
+    return plain if len(plain) <= limit and len(text) <= limit * 4 else plain[: limit - 1].rstrip() + "…"

@@ -1,0 +1,119 @@
+"""Facts from calls of Claude Code's own tools, and from the sentences with which it answers for them."""
+
+import re
+from collections.abc import Callable
+
+from sessions_app.engine.extractors.base import Arguments, CallFacts, FileAction, ResultFacts, Todo, TodoStatus, one_line, string
+
+_FILE_TOOLS = {
+    "Read": FileAction.READ,
+    "NotebookRead": FileAction.READ,
+    "Write": FileAction.WRITTEN,
+    "Edit": FileAction.EDITED,
+    "MultiEdit": FileAction.EDITED,
+    "NotebookEdit": FileAction.EDITED,
+}
+_REFUSED = re.compile(r"\AThe user doesn't want to (?:proceed|take this action)")
+_SAID = re.compile(r"the user said:\s*(.+)", re.DOTALL)
+_INTERRUPTED = re.compile(r"\A\[Request interrupted by user")
+_BACKGROUND = re.compile(r"running in background with ID: ([\w-]{1,60})")
+_TASK_ENDED = re.compile(r"<status>(?:completed|failed|killed|stopped)</status>")
+_TASK_CREATED = re.compile(r"\ATask #(\w{1,40}) created")
+
+
+def _file(name: str, arguments: Arguments) -> CallFacts:
+    path = string(arguments, "file_path", "notebook_path", "path")
+    return CallFacts(target=path, action=_FILE_TOOLS[name], paths=(path,) if path else ())
+
+
+def _command(_name: str, arguments: Arguments) -> CallFacts:
+    command = string(arguments, "command")
+    return CallFacts(target=one_line(command, 160), command=command)
+
+
+def _search(_name: str, arguments: Arguments) -> CallFacts:
+    where = string(arguments, "path", "glob")
+    return CallFacts(target=one_line(string(arguments, "pattern", "query") + (f" in {where}" if where else ""), 160))
+
+
+def _fetch(_name: str, arguments: Arguments) -> CallFacts:
+    url = string(arguments, "url")
+    return CallFacts(target=one_line(url, 160), urls=(url,) if url else ())
+
+
+def _agent(_name: str, arguments: Arguments) -> CallFacts:
+    return CallFacts(target=one_line(string(arguments, "description", "prompt"), 160))
+
+
+def _todo_list(_name: str, arguments: Arguments) -> CallFacts:
+    raw = arguments.get("todos")
+    items = [item for item in raw if isinstance(item, dict)] if isinstance(raw, list) else []
+    todos = tuple(Todo(one_line(string(item, "content", "activeForm"), 200), TodoStatus.of(item.get("status"))) for item in items)
+    return CallFacts(target="to-do list", todos=todos, replaces_todos=True)
+
+
+def _task_created(_name: str, arguments: Arguments) -> CallFacts:
+    subject = one_line(string(arguments, "subject", "description"), 200)
+    return CallFacts(target=subject, todos=(Todo(subject, TodoStatus.PENDING),))
+
+
+def _task_changed(_name: str, arguments: Arguments) -> CallFacts:
+    key = string(arguments, "taskId", "task_id")
+    if "status" not in arguments and "subject" not in arguments:
+        return CallFacts(target=f"task {key}")
+    status = TodoStatus.COMPLETED if arguments.get("status") == "deleted" else TodoStatus.of(arguments.get("status"))
+    return CallFacts(target=f"task {key}", todos=(Todo(one_line(string(arguments, "subject"), 200), status, key),))
+
+
+def _job_ended(_name: str, arguments: Arguments) -> CallFacts:
+    key = string(arguments, "shell_id", "task_id", "bash_id")
+    return CallFacts(target=f"job {key}", ends_job=key)
+
+
+def _job_read(_name: str, arguments: Arguments) -> CallFacts:
+    return CallFacts(target=f"job {string(arguments, 'bash_id', 'task_id', 'shell_id')}")
+
+
+_TOOLS: dict[str, Callable[[str, Arguments], CallFacts]] = {
+    **dict.fromkeys(_FILE_TOOLS, _file),
+    "Bash": _command,
+    "Grep": _search,
+    "Glob": _search,
+    "WebSearch": _search,
+    "WebFetch": _fetch,
+    "Task": _agent,
+    "Agent": _agent,
+    "TodoWrite": _todo_list,
+    "TaskCreate": _task_created,
+    "TaskUpdate": _task_changed,
+    "KillBash": _job_ended,
+    "KillShell": _job_ended,
+    "TaskStop": _job_ended,
+    "BashOutput": _job_read,
+    "TaskOutput": _job_read,
+}
+
+
+def call_facts(name: str, arguments: Arguments) -> CallFacts | None:
+    """What the call does, or None when it is no tool of Claude Code."""
+    tool = _TOOLS.get(name)
+    return tool(name, arguments) if tool else None
+
+
+def result_facts(name: str, text: str, *, is_error: bool) -> ResultFacts | None:
+    """How the call ended where Claude Code has its own words for it, else None."""
+    head = text[:2_000]
+    if is_error and _REFUSED.match(head):
+        said = _SAID.search(text[:6_000])
+        return ResultFacts(status="refused", said=one_line(said.group(1), 600) if said else "")
+    if _INTERRUPTED.match(head):
+        return ResultFacts(status="interrupted")
+    if name == "Bash" and not is_error and (job := _BACKGROUND.search(head)):
+        return ResultFacts(status="running in background", job=job.group(1))
+    if name in ("BashOutput", "TaskOutput") and _TASK_ENDED.search(head):
+        return ResultFacts(job_ended=True)
+    if name == "TaskCreate" and (created := _TASK_CREATED.match(head)):
+        return ResultFacts(todo_key=created.group(1))
+    if name in ("Read", "Grep", "Glob", "WebFetch", "WebSearch") and not is_error:
+        return ResultFacts()  # what they return is somebody's text: an exit status in it is not theirs
+    return None

@@ -1,0 +1,218 @@
+"""Mechanical state: what a history did, taken from its entries by code, from the first one at every generation."""
+
+import re
+from collections.abc import Iterable
+
+import msgspec
+
+from sessions_app.engine import extractors, mentions
+from sessions_app.engine.entries import Entry, Part
+from sessions_app.engine.extractors import CallFacts, FileAction, ResultFacts, Todo, one_line
+from sessions_app.engine.state import (
+    CommandRecord,
+    CommitRecord,
+    ErrorRecord,
+    FileRecord,
+    MechanicalState,
+    Mention,
+    OpenCall,
+    Refusal,
+    UserMessage,
+)
+from sessions_app.engine.steps import ShouldStop, Stopped
+from sessions_app.engine.terms import Kind, PartKind, Role
+
+MAX_COMMANDS, MAX_MENTIONS, MAX_ERRORS, MAX_FILES = 500, 300, 300, 2_000
+USER_TEXT_CHARS = 4_000
+STOP_EVERY = 200  # entries between two questions whether to stop
+_SCANNED_CHARS = 20_000  # of one text, for addresses and identifiers
+
+
+def collect(entries: Iterable[Entry], should_stop: ShouldStop = lambda: None) -> MechanicalState:
+    """The state after these entries; give all of them, from index 0. Streams; raises `Stopped`."""
+    collector = Collector()
+    for count, entry in enumerate(entries):
+        if count % STOP_EVERY == 0 and (stop := should_stop()) is not None:
+            raise Stopped(stop)
+        collector.add(entry)
+    return collector.state()
+
+
+class _Call(msgspec.Struct):
+    index: int
+    tool: str
+    facts: CallFacts
+
+
+class Collector:
+    """Takes entries one by one; `state()` may be asked at any time."""
+
+    def __init__(self) -> None:
+        self._entries = 0
+        self._cwd = self._branch = ""
+        self._files: dict[str, FileRecord] = {}
+        self._commands: list[CommandRecord] = []
+        self._tools: dict[str, int] = {}
+        self._urls: dict[str, int] = {}
+        self._identifiers: dict[str, int] = {}
+        self._commits: dict[str, CommitRecord] = {}
+        self._errors: list[ErrorRecord] = []
+        self._unfixed: dict[tuple[str, str], list[int]] = {}
+        self._refusals: list[Refusal] = []
+        self._todos: dict[str, Todo] = {}
+        self._jobs: dict[str, OpenCall] = {}
+        self._open: dict[str, _Call] = {}
+        self._users: list[UserMessage] = []
+
+    def add(self, entry: Entry) -> None:
+        """Takes the next entry, in order. What was left behind by a rewind did not happen in this history."""
+        if entry.off_branch or entry.role is Role.NOTICE:
+            return
+        self._entries += 1
+        for part in entry.parts:
+            if part.kind is PartKind.CALL:
+                self._call(entry, part)
+            elif part.kind is PartKind.RESULT:
+                self._result(part)
+            elif part.kind is PartKind.TEXT:
+                self._text(entry, part)
+        if entry.kind is Kind.MESSAGE and entry.role is Role.USER and not entry.meta:
+            self._user_message(entry)
+
+    def _text(self, entry: Entry, part: Part) -> None:
+        text = part.text[:_SCANNED_CHARS]
+        if entry.role in (Role.SYSTEM, Role.USER) and (cwd := mentions.working_directory(text)):
+            self._cwd = cwd
+        if entry.kind is not Kind.MESSAGE or entry.meta:
+            return
+        for url in mentions.urls(text):
+            self._urls.setdefault(url, entry.index)
+        for word in mentions.identifiers(text, spoken=entry.role is Role.USER):
+            self._identifiers.setdefault(word, entry.index)
+        if entry.role is Role.ASSISTANT and self._users and text.strip():
+            self._users[-1] = msgspec.structs.replace(self._users[-1], answered_index=entry.index)
+
+    def _user_message(self, entry: Entry) -> None:
+        self._open = {}  # a call that the person spoke past was abandoned
+        text = entry.text.strip()
+        images = sum(part.kind is PartKind.IMAGE for part in entry.parts)
+        chars = sum(part.length for part in entry.parts if part.kind is PartKind.TEXT)
+        self._users.append(UserMessage(entry.index, text[:USER_TEXT_CHARS], chars, images=images))
+
+    def _call(self, entry: Entry, part: Part) -> None:
+        facts = extractors.call_facts(part.name, part.text)
+        self._tools[part.name] = self._tools.get(part.name, 0) + 1
+        self._open[part.call_id] = _Call(entry.index, part.name, facts)
+        for url in facts.urls:
+            self._urls.setdefault(url, entry.index)
+        if self._users:  # a statement before a call does not close the turn
+            self._users[-1] = msgspec.structs.replace(self._users[-1], answered_index=None)
+
+    def _result(self, part: Part) -> None:
+        call = self._open.pop(part.call_id, None)
+        if call is None:
+            return
+        result = extractors.result_facts(call.tool, part.text, is_error=part.is_error)
+        self._note_command(call, result, part.text)
+        if result.status == "refused":
+            self._refusals.append(Refusal(call.index, call.tool, call.facts.target, result.said))
+            return
+        key = (call.tool if not call.facts.command else "", _gist(call.facts))
+        if result.is_failure:
+            self._unfixed.setdefault(key, []).append(len(self._errors))
+            self._errors.append(ErrorRecord(call.index, call.tool, call.facts.target, result.status, result.message))
+            return
+        for position in self._unfixed.pop(key, ()):
+            self._errors[position] = msgspec.structs.replace(self._errors[position], fixed_index=call.index)
+        self._note_files(call)
+        self._note_todos(call, result)
+        if result.job:
+            self._jobs[result.job] = OpenCall(call.index, call.tool, call.facts.target, result.job)
+        if result.job_ended:
+            self._jobs.pop(call.facts.target.removeprefix("job "), None)
+        self._jobs.pop(call.facts.ends_job, None)
+
+    def _note_command(self, call: _Call, result: ResultFacts, text: str) -> None:
+        command = call.facts.command
+        if not command:
+            return
+        self._commands.append(CommandRecord(one_line(command, 200), result.status, call.index))
+        if result.is_failure or result.status == "refused":
+            return
+        self._cwd = mentions.directory_of_command(command) or self._cwd
+        if "git" in command:
+            self._branch = mentions.branch_of_result(text) or mentions.branch_of_command(command) or self._branch
+            for branch, sha, subject in mentions.commits(text):
+                self._commits[sha] = CommitRecord(sha, subject.strip(), branch, call.index)
+                self._branch = branch if branch != "detached" else self._branch
+
+    def _note_files(self, call: _Call) -> None:
+        for path in call.facts.paths:
+            if call.facts.action is None:
+                continue
+            before = self._files.pop(path, None)  # popped, so that the order is that of the last action
+            changed = (before.changed if before else 0) + call.facts.action.changes
+            self._files[path] = FileRecord(path, call.facts.action, call.index, changed)
+        for path in _deleted_by(call.facts.command):
+            before = self._files.pop(path, None)
+            self._files[path] = FileRecord(path, FileAction.DELETED, call.index, (before.changed if before else 0) + 1)
+
+    def _note_todos(self, call: _Call, result: ResultFacts) -> None:
+        if call.facts.replaces_todos:
+            self._todos = {todo.text: todo for todo in call.facts.todos}
+            return
+        for todo in call.facts.todos:
+            key = todo.key or result.todo_key or todo.text
+            before = self._todos.get(key)
+            self._todos[key] = Todo(todo.text or (before.text if before else f"task {key}"), todo.status, key)
+
+    def state(self) -> MechanicalState:
+        """What is known now. The long lists keep their newest."""
+        return MechanicalState(
+            entries=self._entries,
+            cwd=self._cwd,
+            branch=self._branch,
+            files=_newest_files(list(self._files.values())),
+            commands=tuple(self._commands[-MAX_COMMANDS:]),
+            commands_run=len(self._commands),
+            tools=dict(sorted(self._tools.items(), key=lambda item: (-item[1], item[0]))),
+            urls=_newest(self._urls),
+            identifiers=_newest(self._identifiers),
+            commits=tuple(self._commits.values())[-MAX_MENTIONS:],
+            errors=tuple(self._errors[-MAX_ERRORS:]),
+            refusals=tuple(self._refusals[-MAX_ERRORS:]),
+            todos=tuple(self._todos.values()),
+            jobs=tuple(self._jobs.values()),
+            pending_calls=tuple(OpenCall(call.index, call.tool, call.facts.target) for call in self._open.values()),
+            user_messages=tuple(self._users),
+        )
+
+
+def _newest(found: dict[str, int]) -> tuple[Mention, ...]:
+    return tuple(Mention(text, index) for text, index in list(found.items())[-MAX_MENTIONS:])
+
+
+def _newest_files(files: list[FileRecord]) -> tuple[FileRecord, ...]:
+    """Files beyond the cap go, the ones only read before the changed ones."""
+    if len(files) <= MAX_FILES:
+        return tuple(files)
+    changed = [file for file in files if file.changed][-MAX_FILES:]
+    read = [file for file in files if not file.changed]
+    kept = {file.path for file in changed} | {file.path for file in read[len(read) - (MAX_FILES - len(changed)) :]}
+    return tuple(file for file in files if file.path in kept)
+
+
+_LEADING_CD = re.compile(r"\A(?:cd\s+(?:\"[^\"]*\"|\S+)\s*(?:&&|;)\s*)+")
+_DELETION = re.compile(r"(?:^|&&|;|\n)\s*(?:git\s+rm|rm)((?:\s+-[\w-]+)*)((?:\s+[\w./@~+-]+)+)")
+
+
+def _gist(facts: CallFacts) -> str:
+    """What makes two calls *the same thing*: the file or query, or a command's first two words."""
+    if not facts.command:
+        return facts.target
+    return " ".join(_LEADING_CD.sub("", facts.command[:2_000].strip()).split()[:2])
+
+
+def _deleted_by(command: str) -> Iterable[str]:
+    for match in _DELETION.finditer(command[:2_000]) if "rm " in command else ():
+        yield from (word for word in match.group(2).split() if not word.startswith("-"))

@@ -1,0 +1,70 @@
+"""Things that a text names and a summary must not lose: addresses, identifiers, places."""
+
+import re
+from collections.abc import Iterator
+
+_URL = re.compile(r"https?://[^\s<>\"'`|\\\])}]{4,300}")
+_TRAILING = ".,;:!?*_~…"
+_IDENTIFIER = re.compile(
+    r"""
+    \b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b    # UUID
+  | \b(?=[0-9a-f]{0,39}[0-9])(?=[0-9a-f]{0,39}[a-f])[0-9a-f]{7,40}\b     # hash
+  | (?<![\w/&])(?:[\w.-]{1,60}/[\w.-]{1,60})?\#\d{1,7}\b                 # number of a change or a report
+  | \b[A-Z][A-Z0-9]{1,9}-\d{1,7}\b                                       # ticket
+    """,
+    re.VERBOSE,
+)
+_SPOKEN = re.compile(r"\b(?:[a-z0-9]{1,40}(?:_[a-z0-9]{1,40}){1,8}|[A-Z][a-z0-9]{1,40}(?:[A-Z][a-z0-9]{0,40}){1,8})\b")
+PATH = re.compile(
+    r"(?<![\w/.:@-])(?:~/|\.{1,2}/|/)?(?:[\w.@+-]{1,80}/){1,12}[\w.@+-]{1,80}"  # has a slash
+    r"|(?<![\w/.:@-])[\w-]{1,60}\.(?:py|js|ts|tsx|jsx|go|rs|rb|ex|exs|java|kt|c|h|cc|cpp|cs|sh|md|json|jsonl|ya?ml|toml|sql|html|css|txt|cfg|ini|lock)\b"
+)
+_WHERE = re.compile(r"(?:^|\n)\s{0,4}(?:<cwd>|(?:current )?working directory:|cwd:)\s{0,3}([^\s<>]{1,300})", re.IGNORECASE)
+_CD = re.compile(r"\Acd\s+(\"[^\"]{1,300}\"|/[^\s;&|]{0,300}|~[^\s;&|]{0,300})")
+_BRANCH_COMMAND = re.compile(r"\bgit\s+(?:checkout|switch)\s+(?:-[bBcC]\s+)?(?!-)([\w./-]{1,120})(?=\s*(?:$|[;&|\n]))")
+_BRANCH_RESULT = re.compile(r"(?:^|\n)(?:On branch |Current branch: |Switched to (?:a new )?branch ')([\w./-]{1,120})")
+_COMMITTED = re.compile(r"(?:^|\n)\[([\w./-]{1,120})(?: \(root-commit\))? ([0-9a-f]{7,40})\] ([^\n]{1,200})")
+
+
+def urls(text: str) -> Iterator[str]:
+    """Web addresses in the text, without the punctuation that follows them."""
+    if "://" in text:
+        for match in _URL.finditer(text):
+            yield match.group().rstrip(_TRAILING)
+
+
+def identifiers(text: str, *, spoken: bool) -> Iterator[str]:
+    """Hashes, UUIDs and numbers that the text names; with `spoken` also its snake_case and CamelCase words."""
+    yield from (match.group() for match in _IDENTIFIER.finditer(text))
+    if spoken:
+        yield from (match.group() for match in _SPOKEN.finditer(text))
+
+
+def working_directory(text: str) -> str:
+    """The directory that an environment note names, or nothing."""
+    match = _WHERE.search(text)
+    return match.group(1).rstrip(".,") if match else ""
+
+
+def directory_of_command(command: str) -> str:
+    """The absolute directory into which a command changes first, or nothing."""
+    match = _CD.match(command)
+    return match.group(1).strip('"') if match else ""
+
+
+def branch_of_command(command: str) -> str:
+    """The branch that a command switches to, or nothing. A path after `checkout` is none."""
+    match = _BRANCH_COMMAND.search(command) if "git" in command else None
+    return match.group(1) if match and "." not in match.group(1) else ""
+
+
+def branch_of_result(text: str) -> str:
+    """The branch that git says we are on, or nothing."""
+    match = _BRANCH_RESULT.search(text[:2_000])
+    return match.group(1) if match else ""
+
+
+def commits(text: str) -> Iterator[tuple[str, str, str]]:
+    """Commits that git reports as made: branch, abbreviated hash, subject."""
+    if "] " in text:
+        yield from (match.groups() for match in _COMMITTED.finditer(text[:8_000]))  # type: ignore[misc]

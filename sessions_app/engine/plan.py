@@ -1,0 +1,143 @@
+"""The plan of an attempt: where it cuts, what it folds, in which calls, within which budget. No text is read."""
+
+from collections.abc import Sequence
+from itertools import takewhile
+
+import msgspec
+
+from sessions_app.engine import boundary as boundaries
+from sessions_app.engine import chunks as packing
+from sessions_app.engine.block import SUMMARY_SHARE
+from sessions_app.engine.chunks import Chunk
+from sessions_app.engine.counting import ENTRY_OVERHEAD, estimate_text
+from sessions_app.engine.entries import Checkpoint, Segment, SyntheticMessage
+from sessions_app.engine.policy import Policy
+from sessions_app.engine.rounds import group_rounds
+from sessions_app.engine.shapes import EntryShape
+from sessions_app.engine.terms import Role, SegmentKind, SkipReason
+
+LEAST_BLOCK_TOKENS = 500
+"""A block under this cannot hold its own frame and eight headings."""
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """`span`: indexes of the entries that leave the view. `kept_tokens`: everything that stays, system entries included."""
+
+    boundary_index: int
+    boundary_source_id: str
+    system_last: int | None  # index of the last of the leading system entries, None when there are none
+    carried: tuple[int, ...]
+    span: frozenset[int]
+    span_tokens: int  # of these entries and of the previous block: what the new block replaces
+    kept: int
+    kept_tokens: int
+    tokens_before: int
+    block_tokens: int  # budget of the whole block
+    summary_tokens: int  # the summary's share of it
+    chunks: tuple[Chunk, ...]
+
+    def segments(self, block: str) -> tuple[Segment, ...]:
+        """The view: system entries, the block, what is carried, and everything from the boundary on."""
+        system = () if self.system_last is None else (Segment(kind=SegmentKind.RANGE, first=0, last=self.system_last),)
+        return (
+            *system,
+            Segment(kind=SegmentKind.SYNTHETIC, payload=SyntheticMessage(role=Role.USER, text=block)),
+            *(Segment(kind=SegmentKind.ENTRY, first=index) for index in self.carried),
+            Segment(kind=SegmentKind.RANGE, first=self.boundary_index),
+        )
+
+
+def view_tokens(shapes: Sequence[EntryShape], checkpoint: Checkpoint | None) -> int:
+    """Estimated tokens of a view: its entries, and the messages that a plan adds itself. One pass."""
+    held = [shape for shape in shapes if shape.is_sent and (checkpoint is None or checkpoint.holds(shape.index))]
+    cleared = checkpoint.cleared if checkpoint else frozenset()
+    return sum(ENTRY_OVERHEAD if shape.index in cleared else shape.tokens for shape in held) + added_tokens(checkpoint)
+
+
+def added_tokens(checkpoint: Checkpoint | None) -> int:
+    """Estimated tokens of the messages that a plan adds itself."""
+    added = [segment.payload for segment in checkpoint.segments if segment.payload] if checkpoint else []
+    return sum(estimate_text(message.text) + ENTRY_OVERHEAD for message in added)
+
+
+def make(
+    shapes: Sequence[EntryShape],
+    *,
+    previous: Checkpoint | None,
+    policy: Policy,
+    window: int,
+    summariser_window: int,
+    signal_tokens: int,
+    manual: bool,
+    force: bool,
+    wanted: int | None = None,
+) -> Plan | SkipReason:
+    """The plan for a history of which `shapes` is the whole, from index 0, and `previous` the checkpoint in force.
+
+    What the previous view still holds word for word (also entries that it carried) is folded or carried again, so
+    that nothing falls between two generations. Raises `IllegalBoundary` on a `wanted` that would split a round.
+    """
+    system_last = _system_last(shapes)
+    start = previous.boundary_index if previous else 0 if system_last is None else system_last + 1
+    chosen = boundaries.choose(
+        shapes[start:],
+        keep_tokens=boundaries.keep_budget(policy, window, signal_tokens, manual=manual),
+        floor_tokens=LEAST_BLOCK_TOKENS,
+        protected_messages=policy.protected_messages,
+        wanted=wanted,
+        force=force,
+    )
+    if isinstance(chosen, SkipReason):
+        return chosen
+    carried = chosen.carried or _carried_again(shapes, previous, chosen.index)
+    stays = {*carried, *(range(system_last + 1) if system_last is not None else ())}
+    in_view = [shape for shape in shapes if shape.is_sent and (previous is None or previous.holds(shape.index))]
+    folded = [shape for shape in in_view if shape.index < chosen.index and shape.index not in stays]
+    kept = [shape for shape in shapes if shape.is_sent and (shape.index >= chosen.index or shape.index in stays)]
+    kept_tokens = sum(shape.tokens for shape in kept)
+    span_tokens = sum(shape.tokens for shape in folded) + added_tokens(previous)
+    block_tokens = _block_budget(policy, window, span_tokens, kept_tokens, manual=manual or force)
+    if block_tokens < LEAST_BLOCK_TOKENS:
+        return SkipReason.NON_HISTORY_ENVELOPE_EXHAUSTS_BUDGET
+    return Plan(
+        boundary_index=chosen.index,
+        boundary_source_id=chosen.source_id,
+        system_last=system_last,
+        carried=carried,
+        span=frozenset(shape.index for shape in folded),
+        span_tokens=span_tokens,
+        kept=len(kept),
+        kept_tokens=kept_tokens,
+        tokens_before=view_tokens(shapes, previous),
+        block_tokens=block_tokens,
+        summary_tokens=min(policy.summary_max_tokens, int(block_tokens * SUMMARY_SHARE)),
+        chunks=tuple(packing.pack(group_rounds(folded), summariser_window)),
+    )
+
+
+def _system_last(shapes: Sequence[EntryShape]) -> int | None:
+    leading = list(takewhile(lambda shape: shape.role in (Role.SYSTEM, Role.NOTICE), shapes))
+    return max((shape.index for shape in leading if shape.role is Role.SYSTEM), default=None)
+
+
+def _carried_again(shapes: Sequence[EntryShape], previous: Checkpoint | None, cut: int) -> tuple[int, ...]:
+    """What the previous view carried, when the cut falls inside that same turn once more."""
+    if previous is None:
+        return ()
+    if any(shape.is_user_message for shape in shapes[previous.boundary_index : cut]):
+        return ()
+    opens = next((shape for shape in shapes[cut:] if shape.is_user_message or (shape.is_sent and shape.role is Role.ASSISTANT)), None)
+    if opens is None or opens.is_user_message:
+        return ()
+    singles = (segment.first for segment in previous.segments if segment.kind is SegmentKind.ENTRY)
+    return tuple(index for index in singles if index is not None and index < cut and shapes[index].is_user_message)
+
+
+def _block_budget(policy: Policy, window: int, span_tokens: int, kept_tokens: int, *, manual: bool) -> int:
+    """Tokens of the block: by default what its summary is a fit share of, more for a long span, less for a short one.
+
+    It never takes more than half of what it replaces, and, when nobody asked for it, no more than the target leaves.
+    """
+    wanted = max(int(policy.summary_max_tokens / SUMMARY_SHARE), span_tokens // 10)
+    budget = min(wanted, max(span_tokens // 2, LEAST_BLOCK_TOKENS), policy.target_tokens(window))
+    return max(budget, LEAST_BLOCK_TOKENS) if manual else min(budget, policy.target_tokens(window) - kept_tokens)

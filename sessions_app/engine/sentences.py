@@ -1,0 +1,148 @@
+"""Sentences of a message, each as it was written, and how much a reader would miss each."""
+
+import re
+from collections.abc import Iterator
+
+import msgspec
+
+from sessions_app.engine import mentions
+from sessions_app.engine.counting import estimate_text
+
+SHORTEST, LONGEST = 20, 420  # characters of a sentence that may be quoted
+_SCANNED_CHARS = 30_000  # of one message
+
+
+class Sentence(msgspec.Struct, frozen=True):
+    """`index` is the entry that it stands in (-1: taken from an earlier summary)."""
+
+    text: str
+    score: float
+    index: int = -1
+
+    @property
+    def tokens(self) -> int:
+        return estimate_text(self.text) + 1
+
+
+_FENCE = re.compile(r"^\s*(?:```|~~~)")
+_SKIPPED_LINE = re.compile(r"^\s*(?:\||#{1,6}\s|<[a-z/!]|[-=*_]{3,}\s*$|>\s|\$\s)")
+_BULLET = re.compile(r"^\s*(?:[-*•+]|\d{1,3}[.)])\s+(?:\[[ x]\]\s+)?")
+_END = re.compile(
+    r"(?<=[.!?])(?<!\be\.g\.)(?<!\bi\.e\.)(?<!\bvs\.)(?<!\betc\.)[\"')\]*`”]{0,3}\s+(?=[\"'(\[`*“✓✅-]{0,3}[A-Z0-9À-Þ`])|(?<=[。！？])"
+)
+
+_STRONG = re.compile(
+    r"\b(?:because|instead of|rather than|decided|decision|chose|root cause|turn(?:s|ed) out|never|must(?:n't| not)?|trade-?off|"
+    r"the (?:real |actual |main )?(?:issue|problem|reason|cause|bug|fix|key|catch|solution|approach) (?:is|was|here)|"
+    r"(?:that|this)(?:'s| is| was) (?:why|because)|workaround|conclusion|agreed|don't|do not|won't|cannot|can't|only)\b",
+    re.IGNORECASE,
+)
+_MEDIUM = re.compile(
+    r"\b(?:so that|so|since|always|avoid|found|fixed|fixes|added|removed|changed|renamed|replaced|moved|created|implemented|updated|"
+    r"committed|pushed|merged|passes|passed|passing|failed|fails|broken|missing|requires?|needs? to|should|means|therefore|works|uses?|"
+    r"stores?|returns?|depends|default|limit|now)\b",
+    re.IGNORECASE,
+)
+_FILLER = re.compile(
+    r"^(?:(?:now|ok(?:ay)?|alright|good|great|perfect|excellent|sure|yes|right|"
+    r"understood|wonderful|of course|absolutely|hmm)\b[,.!: ]{0,3})*"
+    r"(?:let me|let's|let’s|i'll (?:now|start|begin|check|look|read|help)|i will now|now i(?:'ll| will| need)|first,? (?:let me|i'll)|"
+    r"i'm going to|i need to (?:check|look|see|read|find)|looking at|checking|here(?:'s| is| are))\b",
+    re.IGNORECASE,
+)
+_PRAISE = re.compile(
+    r"^(?:great|perfect|excellent|good (?:question|catch|point)|you're (?:absolutely )?right|absolutely|sure thing)\b[^.]{0,40}[.!]?$",
+    re.IGNORECASE,
+)
+_INTENTION = re.compile(
+    r"\b(?:let me|i'll|i will|i'm going to|next,? (?:i|we|step)|"
+    r"now i|now let|then i(?:'ll| will)|we (?:should|need to|can now)|remaining|still (?:need|to do))\b",
+    re.IGNORECASE,
+)
+_CONSTRAINT = re.compile(
+    r"\b(?:must(?:n't| not)?|never|always|don't|do not|dont|only|make sure|ensure|should(?:n't| not)?|not allowed|without|prefer|avoid|"
+    r"keep|instead|at (?:most|least)|no (?:need|more)|required?|use|please (?:don't|keep|use))\b",
+    re.IGNORECASE,
+)
+_CODE = re.compile(r"`[^`]{1,120}`")
+_NUMBER = re.compile(r"(?<![\w#])\d[\d,.]*\s?(?:%|ms|s|kB|KB|MB|GB|tokens?|lines?|tests?|files?|x|px)?(?!\w)")
+
+
+def split(text: str) -> Iterator[str]:
+    """Sentences of prose, whitespace collapsed, otherwise as written. Code, tables and headings are passed over."""
+    held: list[str] = []
+    fenced = False
+    for line in text[:_SCANNED_CHARS].splitlines():
+        is_fence = bool(_FENCE.match(line))
+        fenced ^= is_fence
+        if fenced and not is_fence:
+            continue
+        bullet = _BULLET.match(line)
+        is_break = is_fence or not line.strip() or bool(_SKIPPED_LINE.match(line))
+        if bullet or is_break:
+            yield from _sentences(" ".join(held))
+            held = []
+        if bullet:
+            held = [line[bullet.end() :].strip()]
+        elif not is_break:
+            held.append(line.strip())
+    yield from _sentences(" ".join(held))
+
+
+def _sentences(paragraph: str) -> Iterator[str]:
+    plain = " ".join(paragraph.split())
+    start = 0
+    for match in _END.finditer(plain):
+        if match.end() - start >= SHORTEST:
+            yield plain[start : match.end()].strip()
+            start = match.end()
+    if rest := plain[start:].strip():
+        yield rest
+
+
+def score(sentence: str, stressed: frozenset[str] = frozenset()) -> float:
+    """How much would be missed without it: reasons and decisions most, facts next, talk about talk not at all.
+
+    `stressed` are words, in lower case, that whoever asked for the summary wants to see more of.
+    """
+    points: float = min(2 * len(_STRONG.findall(sentence)), 4) + min(len(_MEDIUM.findall(sentence)), 2)
+    points += min(len(_CODE.findall(sentence)), 2) + (1 if mentions.PATH.search(sentence) else 0)
+    points += 0.5 * min(len(_NUMBER.findall(sentence)), 2)
+    if _FILLER.match(sentence) or _PRAISE.match(sentence):
+        points -= 4
+    points -= 2 if sentence.endswith(":") else 0
+    points -= 1.5 if sentence.endswith("?") else 0
+    points -= 1 if len(sentence) < 40 else 0
+    points -= len(sentence) / 400  # of two that say as much, the shorter
+    if stressed:
+        points += 3 * min(len(stressed & words(sentence)), 2)
+    return points
+
+
+def candidates(text: str, index: int, stressed: frozenset[str] = frozenset()) -> list[Sentence]:
+    """Every sentence of a message that may be quoted."""
+    return [
+        Sentence(sentence, score(sentence, stressed), index)
+        for sentence in split(text)
+        if SHORTEST <= len(sentence) <= LONGEST and any(char.isalpha() for char in sentence)
+    ]
+
+
+def is_intention(sentence: str) -> bool:
+    """Whether it says what is going to be done."""
+    return bool(_INTENTION.search(sentence))
+
+
+def is_constraint(sentence: str) -> bool:
+    """Whether, said by a person, it lays down how something has to be."""
+    return bool(_CONSTRAINT.search(sentence)) and not sentence.endswith("?")
+
+
+def words(text: str) -> frozenset[str]:
+    """Content words, in lower case."""
+    return frozenset(word for word in re.findall(r"[\w./-]{4,60}", text.lower()))
+
+
+def gist(sentence: str) -> str:
+    """Two sentences with the same gist say the same."""
+    return re.sub(r"[\W_]+", "", sentence.lower())[:120]

@@ -1,0 +1,145 @@
+"""The eight sections of a summary: reading them from any writer's text, checking them, writing them."""
+
+import re
+from collections.abc import Iterable, Mapping
+from enum import StrEnum
+
+import msgspec
+
+from sessions_app.engine.terms import Outcome
+
+
+class Section(StrEnum):
+    """The sections, in the order in which they stand."""
+
+    INTENT = "Primary request and intent"
+    DECISIONS = "Key concepts and decisions"
+    FILES = "Artifacts and files"
+    ERRORS = "Errors and fixes"
+    USER_MESSAGES = "All user messages"
+    PENDING = "Pending tasks"
+    CURRENT = "Current work"
+    NEXT = "Next step"
+
+
+ORDER = tuple(Section)
+
+NOTHING = "Nothing recorded."
+"""The body of a section that has nothing to say."""
+
+_HEADING = re.compile(
+    r"^\s{0,3}(?:#{1,6}\s+)?(?:\*\*)?(?:\d{1,2}[.)]\s*)?(?:\*\*)?([A-Za-z][A-Za-z ,/&()-]{3,60}?)\s*:?\s*(?:\*\*)?\s*:?\s*$"
+)
+_WORDS = {
+    Section.INTENT: ("primary request", "request and intent", "goal"),
+    Section.DECISIONS: ("key concepts", "key technical concepts", "key decisions", "concepts and decisions", "decisions"),
+    Section.FILES: ("artifacts and files", "files and code", "files", "artifacts"),
+    Section.ERRORS: ("errors and fixes", "errors", "problem solving"),
+    Section.USER_MESSAGES: ("all user messages", "user messages"),
+    Section.PENDING: ("pending tasks", "pending", "open tasks"),
+    Section.CURRENT: ("current work", "current state"),
+    Section.NEXT: ("next step", "optional next step", "next steps"),
+}
+_FENCE = re.compile(r"^\s*```")
+_PREAMBLE = re.compile(r"<analysis>.*?</analysis>", re.DOTALL)
+
+
+class Rejection(StrEnum):
+    """Why a summary may not be used."""
+
+    EMPTY = "empty"
+    TRUNCATED = "truncated"
+    ECHO = "looks_like_the_input"
+    INFLATED = "larger_than_the_input"
+
+    @property
+    def outcome(self) -> Outcome:
+        return {
+            Rejection.EMPTY: Outcome.REJECTED_EMPTY,
+            Rejection.TRUNCATED: Outcome.REJECTED_TRUNCATED,
+            Rejection.ECHO: Outcome.FAILED,
+            Rejection.INFLATED: Outcome.REJECTED_INFLATED,
+        }[self]
+
+    @property
+    def words(self) -> str:
+        return {
+            Rejection.EMPTY: "the summary was empty",
+            Rejection.TRUNCATED: "the summary was cut off at its length limit",
+            Rejection.ECHO: "the summary was a copy of the conversation and not a summary of it",
+            Rejection.INFLATED: "the summary was larger than what it should replace",
+        }[self]
+
+
+class Parsed(msgspec.Struct, frozen=True, kw_only=True):
+    """A summary by section. `preamble` is what stood before the first heading; `missing` the headings not found."""
+
+    bodies: dict[Section, str]
+    preamble: str = ""
+
+    @property
+    def missing(self) -> tuple[Section, ...]:
+        return tuple(section for section in ORDER if section not in self.bodies)
+
+
+def parse(text: str) -> Parsed:
+    """Reads the sections of a summary, ours or another writer's, with `#`, bold or numbered headings. Never raises."""
+    lines: dict[Section | None, list[str]] = {None: []}
+    current: Section | None = None
+    fenced = False
+    for line in _PREAMBLE.sub("", text).splitlines():
+        fenced ^= bool(_FENCE.match(line))
+        found = None if fenced else _section_of(line)
+        if found is None:
+            lines[current].append(line)
+            continue
+        current = found
+        lines.setdefault(current, [])
+    bodies = {section: "\n".join(body).strip() for section, body in lines.items() if section is not None}
+    return Parsed(bodies=bodies, preamble="\n".join(lines[None]).strip())
+
+
+def _section_of(line: str) -> Section | None:
+    match = _HEADING.match(line)
+    if match is None or not re.match(r"\s{0,3}(?:#|\*\*|\d)", line):
+        return None
+    words = " ".join(match.group(1).lower().replace("&", "and").split())
+    return next((section for section, names in _WORDS.items() if any(words.startswith(name) for name in names)), None)
+
+
+def render(bodies: Mapping[Section, str]) -> str:
+    """All eight sections in order; an empty one says that there is nothing."""
+    return "\n\n".join(f"## {section.value}\n{bodies.get(section, '').strip() or NOTHING}" for section in ORDER)
+
+
+def validate(text: str, *, truncated: bool, tokens: int, replaced_tokens: int, inputs: Iterable[str] = ()) -> Rejection | None:
+    """Why the summary may not be used, or None.
+
+    `tokens` is its size, `replaced_tokens` the size of what it stands for (0: do not compare), `inputs` the
+    texts of the entries that it was made of, for telling a copy from a summary.
+    """
+    plain = " ".join(text.split())
+    parsed = parse(text)
+    if not any(body and body != NOTHING for body in (*parsed.bodies.values(), parsed.preamble)):
+        return Rejection.EMPTY
+    if truncated:
+        return Rejection.TRUNCATED
+    if replaced_tokens and tokens >= replaced_tokens:
+        return Rejection.INFLATED
+    if not parsed.bodies and any(_is_copy(plain, " ".join(given.split())) for given in inputs if given):
+        return Rejection.ECHO
+    return None
+
+
+def _is_copy(plain: str, given: str) -> bool:
+    """Whether most of the summary is one stretch of an input. Short answers may well repeat a sentence."""
+    return len(plain) > 400 and (plain in given or plain[: len(plain) * 3 // 4] in given)
+
+
+def warnings(text: str) -> tuple[str, ...]:
+    """What is wrong with a usable summary, in plain sentences."""
+    missing = parse(text).missing
+    if not missing:
+        return ()
+    names = ", ".join(f"“{section.value}”" for section in missing)
+    return (f"The summary lacks {'this section' if len(missing) == 1 else 'these sections'}: {names}.",)
