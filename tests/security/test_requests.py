@@ -1,0 +1,113 @@
+"""What every answer carries, and what is refused before it reaches a service."""
+
+import uuid
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from sessions_app.models import Event
+from tests.conftest import PASSWORD
+
+POLICY = {
+    "default-src": "'none'",
+    "script-src": "'self'",
+    "style-src": "'self'",
+    "img-src": "'self'",
+    "font-src": "'self'",
+    "connect-src": "'self'",
+    "form-action": "'self'",
+    "base-uri": "'none'",
+    "frame-ancestors": "'none'",
+}
+PAGES = ["/", "/sign-in/", "/imports/", "/nowhere/", f"/sessions/{uuid.uuid4()}/"]
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_every_answer_has_the_strict_policy_and_the_other_headers(support, client, path):
+    client.force_login(support)
+    answer = client.get(path)
+    directives = dict(part.strip().split(" ", 1) for part in answer["Content-Security-Policy"].split(";"))
+    assert directives == POLICY
+    assert answer["X-Frame-Options"] == "DENY"
+    assert answer["X-Content-Type-Options"] == "nosniff"
+    assert answer["Referrer-Policy"] == "same-origin"
+    assert answer["Cross-Origin-Opener-Policy"] == "same-origin"
+
+
+def test_the_session_cookie_is_out_of_reach_for_scripts_and_other_sites(support, client):
+    client.post("/sign-in/", {"username": "ana", "password": PASSWORD})
+    cookie = client.cookies["palimpsest_session"]
+    assert cookie["httponly"]
+    assert cookie["samesite"] == "Lax"
+
+
+def test_signing_in_changes_the_session_so_that_a_planted_one_is_useless(support, client):
+    planted = client.session
+    planted["planted"] = 1
+    planted.save()
+    client.cookies["palimpsest_session"] = planted.session_key
+    client.post("/sign-in/", {"username": "ana", "password": PASSWORD})
+    assert client.cookies["palimpsest_session"].value != planted.session_key
+
+
+@pytest.mark.parametrize(
+    "path", ["/sign-in/", "/sign-out/", "/imports/", f"/sessions/{uuid.uuid4()}/compact/", f"/sessions/{uuid.uuid4()}/revert/"]
+)
+def test_a_form_from_another_site_is_refused_in_words(support, path):
+    client = Client(enforce_csrf_checks=True)
+    client.force_login(support)
+    answer = client.post(path, {"username": "ana", "password": PASSWORD})
+    assert answer.status_code == 403
+    assert "nothing was changed" in answer.content.decode()
+
+
+@pytest.mark.parametrize(
+    "target", ["//evil.example/", "https://evil.example/", "javascript:alert(1)", "/\\evil.example", "http:///evil.example"]
+)
+def test_signing_in_never_leads_to_another_site(support, client, target):
+    answer = client.post("/sign-in/", {"username": "ana", "password": PASSWORD, "next": target})
+    assert answer.headers["Location"] == "/"
+
+
+def test_nobody_is_sent_to_the_sign_in_and_learns_nothing(client, db):
+    for path in ("/", "/imports/", f"/sessions/{uuid.uuid4()}/"):
+        answer = client.get(path)
+        assert answer.status_code == 302
+        assert answer.headers["Location"].startswith("/sign-in/?next=")
+
+
+def test_signing_out_takes_a_form_not_a_link(support, client):
+    client.force_login(support)
+    assert client.get("/sign-out/").status_code == 405
+
+
+def test_an_unknown_session_is_404_and_an_event(operator, client):
+    client.force_login(operator)
+    unknown = uuid.uuid4()
+    answer = client.get(reverse("session-detail", args=[unknown]))
+    assert answer.status_code == 404
+    event = Event.objects.get(type="access.refused")
+    assert (event.target_id, event.result, event.actor_name) == (str(unknown), "refused", "olga")
+    assert event.request_id == answer["X-Request-Id"]
+
+
+def test_who_is_in_no_group_finds_nothing_at_all(outsider, client):
+    client.force_login(outsider)
+    assert client.get("/").status_code == 404
+    assert client.get(reverse("session-detail", args=[uuid.uuid4()])).status_code == 404
+    assert set(Event.objects.values_list("type", "result")) == {("access.refused", "refused")}
+
+
+@pytest.mark.parametrize(
+    "query", ["sort=../../etc", "pressure=many", "status=%00", "after=%7B%7D", "project=1%20OR%201=1", "view=" + "x" * 3000]
+)
+def test_a_forged_address_of_the_list_is_400_in_words(operator, client, query):
+    client.force_login(operator)
+    answer = client.get(f"/?{query}")
+    assert answer.status_code == 400
+    assert "Clear it" in answer.content.decode() or "Nothing was changed" in answer.content.decode()
+
+
+def test_a_wrong_host_is_refused(db):
+    assert Client(headers={"host": "evil.example"}).get("/sign-in/").status_code == 400
