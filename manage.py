@@ -77,6 +77,15 @@ def run_tests(arguments: list[str]) -> int:
     return int(pytest.main(arguments))
 
 
+def apply_data_directory(arguments: list[str]) -> None:
+    """Puts the value of `--data-dir` where the settings look for it: they are read before any command is."""
+    for place, argument in enumerate(arguments):
+        name, equals, value = argument.partition("=")
+        if name == "--data-dir":
+            following = arguments[place + 1 : place + 2]
+            os.environ["PALIMPSEST_DATA_DIR"] = value if equals else "".join(following)
+
+
 def main() -> None:
     command = sys.argv[1] if len(sys.argv) > 1 else ""
     os.chdir(ROOT) if command in DEVELOPMENT_COMMANDS else None

@@ -1,10 +1,13 @@
 """The only gates: who may do what, and the only way to reach a session for somebody."""
 
 import uuid
+from collections.abc import Mapping
 from enum import StrEnum
+from typing import Any
 
 from django.conf import settings
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, User
+from django.contrib.sessions.backends.base import SessionBase
 from django.http import HttpRequest
 
 from sessions_app.events import log
@@ -27,6 +30,7 @@ class Action(StrEnum):
     REVERT = "revert"
     AUDIT = "audit"
     MANAGE_USERS = "manage_users"
+    MANAGE_POLICIES = "manage_policies"
 
 
 _OPERATOR = frozenset({Action.READ, Action.IMPORT, Action.EXPORT})
@@ -78,6 +82,23 @@ def actor_of(request: HttpRequest) -> Actor:
     if not user.is_authenticated:
         return Actor(kind=ActorKind.ANONYMOUS, **common)
     return Actor(kind=ActorKind.USER, id=str(user.pk), name=user.get_username(), role=role_of(user), **common)
+
+
+def actor_of_socket(scope: Mapping[str, Any]) -> Actor:
+    """The actor behind a websocket, as things stand now: user, groups and sign-in are read again each time.
+
+    Somebody who signed out, or was switched off, is anonymous from then on.
+    """
+    address = str((scope.get("client") or [""])[0])
+    signed_in = scope["user"].is_authenticated and _is_session_alive(scope.get("session"))
+    user = User.objects.filter(pk=scope["user"].pk, is_active=True).first() if signed_in else None
+    if user is None:
+        return Actor(kind=ActorKind.ANONYMOUS, address=address)
+    return Actor(kind=ActorKind.USER, id=str(user.pk), name=user.get_username(), role=role_of(user), address=address)
+
+
+def _is_session_alive(session: SessionBase | None) -> bool:
+    return session is None or session.session_key is None or session.exists(session.session_key)
 
 
 def command_actor(name: str = "") -> Actor:

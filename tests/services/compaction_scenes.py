@@ -5,6 +5,8 @@ import time
 import uuid
 from collections.abc import Callable
 
+import msgspec
+
 from sessions_app.engine import view
 from sessions_app.engine.entries import Entry
 from sessions_app.models import Compaction, Event, PolicyValue, Session
@@ -40,7 +42,8 @@ def grow(session: Session, turns: int = 1) -> None:
     """Appends turns behind what the session has, as a growing file would."""
     session.refresh_from_db()
     first = session.entry_count
-    moved = [entry.__class__(**{**{f: getattr(entry, f) for f in entry.__struct_fields__}, "index": first + place}) for place, entry in enumerate(story(turns, start=first))]
+    told = enumerate(story(turns, start=first), start=first)
+    moved = [msgspec.structs.replace(entry, index=index, source_id=f"e{index}") for index, entry in told]
     append_entries(session, moved)
 
 
@@ -93,4 +96,5 @@ def view_hash(session: Session) -> str:
 
 def history_digest(session: Session) -> list[tuple]:
     """Everything that the entries say, in order."""
-    return list(EntryRow.objects.filter(session=session).order_by("index").values_list("index", "role", "kind", "parts", "tokens", "prefix_hash"))
+    rows = EntryRow.objects.filter(session=session).order_by("index")
+    return list(rows.values_list("index", "role", "kind", "parts", "tokens", "prefix_hash"))

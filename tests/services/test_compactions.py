@@ -15,11 +15,11 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @pytest.fixture(autouse=True)
-def _no_worker(monkeypatch):
+def queued(monkeypatch):
     """Nobody takes the queue here: the tests run attempts themselves."""
-    queued = []
-    monkeypatch.setattr("sessions_app.queue.enqueue", lambda name, *arguments: queued.append((name, *arguments)))
-    return queued
+    tasks = []
+    monkeypatch.setattr("sessions_app.queue.enqueue", lambda name, *arguments: tasks.append((name, *arguments)))
+    return tasks
 
 
 def compacted(actor, session, **options) -> Compaction:
@@ -99,7 +99,7 @@ def test_a_session_with_nothing_to_fold_is_skipped_and_stays_as_it_was(support_a
     assert steps_of(compaction)[-1][1:] == ("compaction.triggered", "skipped")
 
 
-def test_a_second_request_joins_the_first_and_is_told_so(support_actor, operator_actor, _no_worker):
+def test_a_second_request_joins_the_first_and_is_told_so(support_actor, operator_actor, queued):
     """Invariant 7."""
     session = long_session()
     first = request(actor=support_actor, session=session)
@@ -107,7 +107,7 @@ def test_a_second_request_joins_the_first_and_is_told_so(support_actor, operator
     assert (first.joined, second.joined) == (False, True)
     assert second.compaction.pk == first.compaction.pk
     assert Compaction.objects.filter(session=session).count() == 1
-    assert len(_no_worker) == 1
+    assert len(queued) == 1
     assert Event.objects.get(type="compaction.joined").actor_name == operator_actor.name
 
 
@@ -154,7 +154,7 @@ def test_a_boundary_that_was_asked_for_is_the_one_that_is_used(support_actor):
     assert compaction.boundary_index == 16
 
 
-def test_a_busy_session_is_waited_for_or_refused_as_the_caller_wants(support_actor, _no_worker):
+def test_a_busy_session_is_waited_for_or_refused_as_the_caller_wants(support_actor, queued):
     session = long_session(status=SessionStatus.WORKING)
     with pytest.raises(SessionBusy):
         request(actor=support_actor, session=session, when_idle=False)
@@ -162,7 +162,7 @@ def test_a_busy_session_is_waited_for_or_refused_as_the_caller_wants(support_act
     assert compaction.status == Status.WAITING_FOR_IDLE
     assert compaction.deadline_at is not None
     assert fresh(session).status == SessionStatus.WORKING
-    assert _no_worker == []
+    assert queued == []
 
 
 def test_two_sessions_are_compacted_side_by_side(support_actor):

@@ -42,7 +42,8 @@ class InForce:
 
     def summary(self) -> str:
         """What the checkpoint in force says of the entries before its boundary; empty without one."""
-        return Compaction.objects.filter(pk=self.checkpoint_id).values_list("summary", flat=True).first() or ""
+        rows = Compaction.objects.filter(pk=self.checkpoint_id) if self.checkpoint_id else Compaction.objects.none()
+        return rows.values_list("summary", flat=True).first() or ""
 
 
 def prefix_hash_before(session_id: uuid.UUID, boundary_index: int) -> bytes:

@@ -78,7 +78,8 @@ def request(
 
 def _validate(session: Session, instructions: str, profile: str, boundary: int | None) -> None:
     if len(instructions) > MAX_INSTRUCTIONS_CHARS:
-        raise InvalidRequest("instructions", f"Instructions may have {MAX_INSTRUCTIONS_CHARS:,} characters; these have {len(instructions):,}.")
+        message = f"Instructions may have {MAX_INSTRUCTIONS_CHARS:,} characters; these have {len(instructions):,}."
+        raise InvalidRequest("instructions", message)
     if profile and profile not in set(Profile):
         raise InvalidRequest("profile", f"There is no profile {profile[:40]!r}; the profiles are {', '.join(Profile)}.")
     if boundary is None:

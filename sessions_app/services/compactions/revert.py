@@ -27,13 +27,12 @@ def revert(*, actor: Actor, session: Session, generation: int | None) -> Session
     with transaction.atomic():
         current = Session.objects.select_for_update().get(pk=session.pk)
         if Compaction.objects.filter(session_id=session.pk, status__in=OPEN_STATUSES).exists():
-            raise CompactionUnderWay("A compaction of this session is under way. Nothing was changed. Cancel it first, or wait for its end.")
+            raise CompactionUnderWay("A compaction of this session is under way. Nothing was changed. Cancel it, or wait for its end.")
         wanted = _checkpoint(current, generation)
         if wanted is not None and wanted.pk == current.active_agent_id:
             wanted = None
         if current.active_console_id == (wanted.pk if wanted else None):
             return current
-        before = Compaction.objects.filter(pk=current.active_console_id).values_list("generation", flat=True).first()
         Session.objects.filter(pk=session.pk).update(active_console=wanted)
         log.append(
             log.session_stream(session.pk),
@@ -41,7 +40,7 @@ def revert(*, actor: Actor, session: Session, generation: int | None) -> Session
             actor=actor,
             target=("session", str(session.pk)),
             compaction_id=wanted.pk if wanted else None,
-            before={"generation": before},
+            before={"generation": current.active_console.generation if current.active_console else None},
             after={"generation": wanted.generation if wanted else None},
         )
         signals.refresh(session.pk)

@@ -1,0 +1,115 @@
+"""Background work inside the web's process: Celery workers on threads, and the sweep. For `up` and for live tests.
+
+A threads pool cannot kill what it runs, so whatever runs asks whether it should stop: see `services.compactions.keeper`.
+"""
+
+import threading
+import time
+
+import structlog
+from celery.worker import WorkController
+from celery.worker import state as worker_state
+from django.db import DatabaseError, connection
+
+from project.celery import celery_app
+from sessions_app.services import sweeper
+from sessions_app.services.compactions import keeper
+
+logger = structlog.get_logger(__name__)
+
+READY_S = 10
+INTERRUPT_S = 1.5
+STOP_S = 3.0
+CONCURRENCY = {"compactions": 2, "imports": 1}
+"""Threads by queue. Imports have a worker of their own: a long one must not keep a compaction waiting."""
+
+
+class EmbeddedWorker(WorkController):
+    """A worker on one queue, in a thread of its own."""
+
+    def __init__(self, queue: str) -> None:
+        self.ready = threading.Event()
+        self._queue = queue
+        super().__init__(
+            app=celery_app,
+            hostname=f"{queue}@embedded",
+            pool="threads",
+            concurrency=CONCURRENCY[queue],
+            queues=[queue],
+            without_heartbeat=True,
+            without_mingle=True,
+            without_gossip=True,
+        )
+        self._thread = threading.Thread(target=self.start, name=f"worker-{queue}", daemon=True)
+
+    def on_consumer_ready(self, consumer: object) -> None:  # noqa: ARG002
+        self.ready.set()
+
+    def run_in_background(self) -> None:
+        """Returns when tasks are taken. Raises `RuntimeError` when that does not come about."""
+        self._thread.start()
+        if not self.ready.wait(READY_S):
+            raise RuntimeError(f"The background worker for {self._queue} did not start within {READY_S} s.")
+
+    def wait_for_end(self, timeout_s: float) -> bool:
+        self._thread.join(timeout_s)
+        return not self._thread.is_alive()
+
+
+class BackgroundWork:
+    """The workers and the sweep of this process. One at a time."""
+
+    def __init__(self, *, sweeps: bool = True) -> None:
+        self._workers: list[EmbeddedWorker] = []
+        self._sweep = _SweepThread() if sweeps else None
+
+    def start(self) -> None:
+        """Returns when tasks are taken."""
+        worker_state.should_stop = None
+        # One after the other: the application's list of queues to consume is read as each worker starts.
+        for queue in CONCURRENCY:
+            worker = EmbeddedWorker(queue)
+            worker.run_in_background()
+            self._workers.append(worker)
+        if self._sweep is not None:
+            self._sweep.start()
+
+    def stop(self) -> bool:
+        """Ends running compactions as failed, and the workers. False: something did not stop in time, and still runs."""
+        worker_state.should_stop = 0  # type: ignore[assignment]  # an exit code; its module declares None
+        if self._sweep is not None:
+            self._sweep.stop()
+        keeper.interrupt_all(INTERRUPT_S)
+        until = time.monotonic() + STOP_S
+        stopped = [worker.wait_for_end(max(0.0, until - time.monotonic())) for worker in self._workers]
+        return all(stopped)
+
+
+class _SweepThread:
+    """Sweeps at the start and then every ten seconds."""
+
+    def __init__(self) -> None:
+        self._closing = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="sweep", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._closing.set()
+        self._thread.join(1)
+
+    def _run(self) -> None:
+        at_start = True
+        while True:
+            try:
+                report = sweeper.sweep(at_start=at_start)
+                at_start = False
+                if report != sweeper.SweepReport():
+                    logger.info("swept", found=report.words())
+            except DatabaseError as error:
+                logger.warning("sweep_failed", error=type(error).__name__)
+            finally:
+                connection.close()
+            if self._closing.wait(sweeper.EVERY_S):
+                return

@@ -1,0 +1,125 @@
+"""The browser's sockets: they ask the gate, follow a feed of the hub, and pass on what it hands them."""
+
+import asyncio
+import uuid
+from contextlib import AbstractAsyncContextManager, suppress
+from urllib.parse import parse_qs
+
+import structlog
+from channels.db import database_sync_to_async
+from channels.generic.websocket import AsyncWebsocketConsumer
+
+from sessions_app import permissions
+from sessions_app.live.hub import Follower, current_hub
+from sessions_app.permissions import Action, ActionRefused, NoAccess
+
+logger = structlog.get_logger(__name__)
+
+CLOSE_FORBIDDEN = 4403
+CLOSE_NOT_FOUND = 4404
+CLOSE_TOO_SLOW = 1013
+"""Try again later: the one code of the standard's own upon which the page connects anew, from its cursor."""
+
+CLOSE_FAILED = 1011
+RECHECK_S = 60
+
+
+class FollowingConsumer(AsyncWebsocketConsumer):
+    """A socket that only tells. What the browser sends is ignored."""
+
+    async def connect(self) -> None:
+        # Accepted first: a refused handshake would not carry the code, and the page would try for ever.
+        await self.accept()
+        self._pump: asyncio.Task[None] | None = None
+        code = await self._refusal()
+        if code is not None:
+            await self.close(code)
+            return
+        self._pump = asyncio.create_task(self._pass_on())
+
+    async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
+        """Nothing is taken from a browser."""
+
+    async def disconnect(self, code: int) -> None:  # noqa: ARG002
+        if self._pump is not None:
+            self._pump.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._pump
+
+    def ask_gate(self) -> None:
+        """Raises `NoAccess` or `ActionRefused` when this person may not follow. Runs in a thread."""
+        raise NotImplementedError
+
+    def follow(self, after: int) -> AbstractAsyncContextManager[Follower]:
+        """The feed of this socket, from a cursor on."""
+        raise NotImplementedError
+
+    async def _refusal(self) -> int | None:
+        try:
+            await database_sync_to_async(self.ask_gate)()
+        except NoAccess:
+            user = self.scope["user"]
+            return CLOSE_NOT_FOUND if user is not None and user.is_authenticated else CLOSE_FORBIDDEN
+        except ActionRefused:
+            return CLOSE_FORBIDDEN
+        return None
+
+    async def _pass_on(self) -> None:
+        try:
+            async with self.follow(self._after()) as follower:
+                await self.close(await self._until_refused(follower))
+        except Exception as error:  # noqa: BLE001  whatever it is, the browser comes back and catches up
+            logger.warning("socket_failed", error=type(error).__name__)
+            await self.close(CLOSE_FAILED)
+
+    async def _until_refused(self, follower: Follower) -> int:
+        loop = asyncio.get_running_loop()
+        recheck_at = loop.time() + RECHECK_S
+        while not follower.is_too_slow:
+            with suppress(TimeoutError):
+                async with asyncio.timeout_at(recheck_at):
+                    await self.send(text_data=await follower.next_message())
+            if loop.time() >= recheck_at:
+                code = await self._refusal()
+                if code is not None:
+                    return code
+                recheck_at = loop.time() + RECHECK_S
+        return CLOSE_TOO_SLOW
+
+    def _after(self) -> int:
+        """The cursor in the address; 0, and with it a full catch-up, when there is none."""
+        given = parse_qs(self.scope["query_string"].decode("latin-1")).get("after", ["0"])[0]
+        return int(given) if given.isdecimal() and len(given) < 19 else 0
+
+
+class SessionConsumer(FollowingConsumer):
+    """`/ws/sessions/<id>/?after=<seq>`: one session."""
+
+    @property
+    def _session_id(self) -> uuid.UUID:
+        identifier: uuid.UUID = self.scope["url_route"]["kwargs"]["session_id"]
+        return identifier
+
+    def ask_gate(self) -> None:
+        permissions.access_session(permissions.actor_of_socket(self.scope), self._session_id, Action.READ)
+
+    def follow(self, after: int) -> AbstractAsyncContextManager[Follower]:
+        return current_hub().follow_session(self._session_id, after)
+
+
+class ListConsumer(FollowingConsumer):
+    """`/ws/sessions/?after=<list cursor>`: the rows of all sessions."""
+
+    def ask_gate(self) -> None:
+        permissions.require(permissions.actor_of_socket(self.scope), Action.READ, target=("socket", "sessions"))
+
+    def follow(self, after: int) -> AbstractAsyncContextManager[Follower]:
+        return current_hub().follow_list(after)
+
+
+class UnknownConsumer(AsyncWebsocketConsumer):
+    """Any other address: closed with a code, where the router would only raise."""
+
+    async def connect(self) -> None:
+        await self.accept()
+        await self.close(CLOSE_NOT_FOUND)

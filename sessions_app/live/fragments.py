@@ -1,0 +1,55 @@
+"""What followers are sent: whole parts of a page, each replaced by its id, and the cursor up to which they hold.
+
+Nothing in them depends on who looks: every socket gets the same bytes.
+"""
+
+import uuid
+from dataclasses import dataclass
+
+from django.template.loader import render_to_string
+
+from sessions_app.events.types import EventType
+from sessions_app.selectors import compaction_panel, followed, session_list, session_page
+
+_HISTORY = "history"
+_LEDGER = "ledger"
+_EVENTS = "events"
+_CHANGED_BY: dict[str, tuple[str, ...]] = {
+    EventType.COMPACTION_PERSISTED: (_HISTORY, _LEDGER),
+    EventType.COMPACTION_REVERTED: (_HISTORY, _LEDGER),
+    EventType.COMPACTION_TRIGGERED: (_LEDGER,),
+    EventType.COMPACTION_REQUESTED: (_LEDGER,),
+    EventType.ENTRIES_APPENDED: (_HISTORY,),
+    EventType.SESSION_IMPORTED: (_HISTORY, _LEDGER),
+}
+"""Which parts of a page the follower fetches anew, by type of event."""
+
+
+@dataclass(frozen=True)
+class Frame:
+    """Messages for a socket, in order, and the cursor after which the next frame begins."""
+
+    messages: tuple[str, ...]
+    cursor: int
+
+
+def session_frame(session_id: uuid.UUID, after: int) -> Frame:
+    """The state of a session, if anything happened after `after`; else no message. Queries: one, and those of its parts."""
+    changes = followed.changes_after(session_id, after)
+    if not changes.types:
+        return Frame((), after)
+    changed = {part for event_type in changes.types for part in _CHANGED_BY.get(event_type, ())} | {_EVENTS}
+    context = {
+        "panel": compaction_panel.panel(session_id),
+        "header": session_page.header(session_id),
+        "seq": changes.seq,
+        "changed": " ".join(sorted(changed)),
+    }
+    return Frame((render_to_string("live/session.html", context),), changes.seq)
+
+
+def list_frame(after: int) -> Frame:
+    """The rows of the sessions that changed after `after`, one message each: a page takes those that it shows."""
+    changed, cursor = followed.sessions_changed_after(after)
+    rows = [session_list.row(session_id) for session_id in changed]
+    return Frame(tuple(render_to_string("components/session_row.html", {"row": row}) for row in rows if row is not None), cursor)

@@ -1,0 +1,151 @@
+"""One reader per process and followed thing: it reads after its cursor once, renders once, and hands out the same text."""
+
+import asyncio
+import uuid
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from functools import partial
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import structlog
+from channels.db import database_sync_to_async
+from channels.layers import get_channel_layer
+
+from sessions_app.live.fragments import Frame, list_frame, session_frame
+from sessions_app.live.groups import SESSIONS, session_group
+
+logger = structlog.get_logger(__name__)
+
+LOOK_AGAIN_S = 15
+"""A notice may get lost: so long after the last look, the log is read without one."""
+
+LIST_GAP_S = 0.25
+QUEUE_MESSAGES = 64
+Render = Callable[[int], Frame]
+
+# Rendering has threads of its own, so that a burst of notices does not keep pages waiting.
+_renderers = ThreadPoolExecutor(max_workers=2, thread_name_prefix="live")
+
+
+class Follower:
+    """One socket's end of a feed: messages in order. A follower that does not keep up is dropped, not waited for."""
+
+    def __init__(self, capacity: int = QUEUE_MESSAGES) -> None:
+        self._messages: asyncio.Queue[str] = asyncio.Queue(capacity)
+        self.is_too_slow = False
+
+    def offer(self, message: str) -> None:
+        try:
+            self._messages.put_nowait(message)
+        except asyncio.QueueFull:
+            self.is_too_slow = True
+
+    async def next_message(self) -> str:
+        return await self._messages.get()
+
+
+class Feed:
+    """The reader of one group, alive while somebody follows it."""
+
+    def __init__(self, group: str, render: Render, gap_s: float = 0.0) -> None:
+        self.users = 0
+        self._group = group
+        self._render = database_sync_to_async(render, thread_sensitive=False, executor=_renderers)
+        self._gap_s = gap_s
+        self._cursor = 0
+        self._followers: set[Follower] = set()
+        # Held over each look: messages reach a queue in the order in which the log was read.
+        self._looking = asyncio.Lock()
+        self._reader: asyncio.Task[None] | None = None
+        self._layer: Any = get_channel_layer()  # the stubs know of no groups
+        self._channel = ""
+
+    async def join(self, follower: Follower, after: int) -> None:
+        """Brings a follower from `after` up to now, and feeds it from then on."""
+        async with self._looking:
+            if self._reader is None:
+                self._channel = await self._layer.new_channel("hub")
+                await self._layer.group_add(self._group, self._channel)
+                self._reader = asyncio.create_task(self._read())
+            frame = await self._render(after)
+            for message in frame.messages:
+                follower.offer(message)
+            if not self._followers:
+                self._cursor = frame.cursor
+            self._followers.add(follower)
+
+    def leave(self, follower: Follower) -> None:
+        self._followers.discard(follower)
+
+    async def close(self) -> None:
+        if self._reader is None:
+            return
+        self._reader.cancel()
+        with suppress(asyncio.CancelledError):
+            await self._reader
+        await self._layer.group_discard(self._group, self._channel)
+
+    async def _read(self) -> None:
+        while True:
+            try:
+                await self._wait_for_notice()
+                await self._look()
+                await asyncio.sleep(self._gap_s)
+            except Exception as error:  # noqa: BLE001  the layer or the database: the next look may succeed
+                logger.warning("feed_failed", group=self._group, error=type(error).__name__)
+                await asyncio.sleep(1)
+
+    async def _wait_for_notice(self) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(LOOK_AGAIN_S):
+                await self._layer.receive(self._channel)
+
+    async def _look(self) -> None:
+        async with self._looking:
+            frame = await self._render(self._cursor)
+            self._cursor = frame.cursor
+            for follower in list(self._followers):
+                for message in frame.messages:
+                    follower.offer(message)
+                if follower.is_too_slow:
+                    self._followers.discard(follower)
+
+
+class Hub:
+    """The feeds of one event loop."""
+
+    def __init__(self) -> None:
+        self._feeds: dict[str, Feed] = {}
+
+    def follow_session(self, session_id: uuid.UUID, after: int) -> AbstractAsyncContextManager[Follower]:
+        """Follows a session from sequence `after` of its stream on."""
+        return self._follow(session_group(session_id), partial(session_frame, session_id), after)
+
+    def follow_list(self, after: int) -> AbstractAsyncContextManager[Follower]:
+        """Follows the rows of all sessions from list cursor `after` on, at most four times a second."""
+        return self._follow(SESSIONS, list_frame, after, LIST_GAP_S)
+
+    @asynccontextmanager
+    async def _follow(self, group: str, render: Render, after: int, gap_s: float = 0.0) -> AsyncIterator[Follower]:
+        feed = self._feeds.setdefault(group, Feed(group, render, gap_s))
+        feed.users += 1  # counted before the first wait, so that nobody closes the feed meanwhile
+        follower = Follower()
+        try:
+            await feed.join(follower, after)
+            yield follower
+        finally:
+            feed.leave(follower)
+            feed.users -= 1
+            if not feed.users:
+                del self._feeds[group]
+                await feed.close()
+
+
+_hubs: WeakKeyDictionary[asyncio.AbstractEventLoop, Hub] = WeakKeyDictionary()
+
+
+def current_hub() -> Hub:
+    """The hub of the running loop: a process that serves pages has one."""
+    return _hubs.setdefault(asyncio.get_running_loop(), Hub())

@@ -1,0 +1,76 @@
+"""`manage.py up`: the whole product in one process: pages, live updates, background work."""
+
+import os
+import sys
+from argparse import ArgumentTypeError
+from typing import Any
+
+from channels.routing import get_default_application
+from daphne.endpoints import build_endpoint_description_strings
+from daphne.server import Server
+from django.conf import settings
+from django.contrib.staticfiles.handlers import ASGIStaticFilesHandler
+from django.core.management.base import BaseCommand, CommandParser
+from django.utils.module_loading import import_string
+
+from sessions_app.events.actors import system_actor
+from sessions_app.management.preflight import check_data_directory, check_port, prepare_database
+from sessions_app.services import demo
+
+EVERYWHERE = frozenset({"0.0.0.0", "::", ""})  # noqa: S104
+
+
+def port_number(text: str) -> int:
+    """A TCP port, for the argument parser."""
+    if not (text.isdecimal() and 0 < int(text) < 65_536):
+        raise ArgumentTypeError(f"{text!r} is no port; ports are numbers from 1 to 65535")
+    return int(text)
+
+
+class Command(BaseCommand):
+    help = "Starts Palimpsest. Options win over PALIMPSEST_HOST, PALIMPSEST_PORT and PALIMPSEST_DATA_DIR."
+    requires_system_checks = ()
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--host", default=settings.HOST, help=f"address to listen on (default: {settings.HOST})")
+        parser.add_argument("--port", type=port_number, default=settings.PORT, help=f"port to listen on (default: {settings.PORT})")
+        # Read in manage.py, before the settings are: it decides where the database is.
+        parser.add_argument("--data-dir", help="folder for the database, uploads and keys (default: data in the checkout)")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        host, port = options["host"], options["port"]
+        check_data_directory(settings.DATA_DIR)
+        check_port(host, port)
+        prepare_database()
+        if host not in EVERYWHERE:
+            settings.ALLOWED_HOSTS.append(f"[{host}]" if ":" in host else host)
+        background = import_string(settings.BACKGROUND_WORK)()
+        background.start()
+        try:
+            self._fill_if_empty()
+            self._serve(host, port)
+        finally:
+            stopped = background.stop()
+        self.stdout.write("Palimpsest has stopped.")
+        if not stopped:
+            # A thread that can't be killed still works. What it has not finished is undone by its transaction.
+            sys.stdout.flush()
+            os._exit(0)
+
+    def _fill_if_empty(self) -> None:
+        for sign_in in demo.fill(actor=system_actor("up")).sign_ins:
+            self.stdout.write(f"  sign in as {sign_in.name} ({sign_in.role}) with password {sign_in.password}   shown only now")
+
+    def _serve(self, host: str, port: int) -> None:
+        shown = f"[{host}]" if ":" in host else "127.0.0.1" if host in EVERYWHERE else host
+        Server(
+            application=ASGIStaticFilesHandler(get_default_application()),  # type: ignore[arg-type]  # any ASGI application will do
+            endpoints=build_endpoint_description_strings(host=host, port=port),
+            verbosity=0,
+            application_close_timeout=1,
+            ready_callable=lambda: self._say(f"Palimpsest is at http://{shown}:{port}/ (Ctrl-C stops it)."),
+        ).run()
+
+    def _say(self, text: str) -> None:
+        self.stdout.write(text)
+        self.stdout.flush()

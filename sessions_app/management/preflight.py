@@ -1,0 +1,70 @@
+"""What must be true before the product starts. Each failure is one sentence: what is wrong, and what to do."""
+
+import errno
+import socket
+import tempfile
+from pathlib import Path
+
+from django.core.management import CommandError, call_command
+from django.db import DatabaseError, connection
+from django.db.migrations.executor import MigrationExecutor
+
+
+def check_data_directory(folder: Path) -> None:
+    """Makes the folder where it is missing. Raises `CommandError` when it can't be written."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise CommandError(
+            f"The data directory {folder} cannot be written ({error.strerror}). Nothing was started. "
+            "Give another one with --data-dir or PALIMPSEST_DATA_DIR."
+        ) from error
+
+
+def check_port(host: str, port: int) -> None:
+    """Raises `CommandError` when nobody could listen there."""
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+        with socket.socket(family, kind, protocol) as probe:
+            # As the server does: a port that an earlier run left in TIME_WAIT is free.
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(address)
+            probe.listen()
+    except (OSError, OverflowError) as error:
+        raise CommandError(f"{_why_not(error, host, port)} Nothing was started. Give another one with --port or --host.") from error
+
+
+def _why_not(error: Exception, host: str, port: int) -> str:
+    number = getattr(error, "errno", None)
+    if number == errno.EADDRINUSE:
+        return f"Port {port} of {host} is in use by another program."
+    if number == errno.EACCES:
+        return f"This user may not listen on port {port}."
+    return f"Nothing can listen on {host} port {port} ({error})."
+
+
+def prepare_database() -> None:
+    """Brings the database up to date. Raises `CommandError` when it is newer than this version, or is none at all."""
+    try:
+        executor = MigrationExecutor(connection)
+        loader = executor.loader
+        ours = {app for app, _ in loader.disk_migrations}
+        unknown = sorted(key for key in loader.applied_migrations if key[0] in ours and key not in loader.disk_migrations)
+        if unknown:
+            raise CommandError(
+                f"The database {_database_name()} was made by a newer version of Palimpsest ({'.'.join(unknown[0])}). "
+                "Nothing was changed. Start that version, or give another directory with --data-dir."
+            )
+        if executor.migration_plan(loader.graph.leaf_nodes()):
+            call_command("migrate", verbosity=0, interactive=False)
+    except DatabaseError as error:
+        raise CommandError(
+            f"The database {_database_name()} cannot be used ({error}). Nothing was changed. "
+            "Put a copy of it back, or give another directory with --data-dir."
+        ) from error
+
+
+def _database_name() -> str:
+    return str(connection.settings_dict["NAME"])
