@@ -9,7 +9,8 @@ from sessions_app.engine import asks
 from sessions_app.engine.asks import AskKind
 from sessions_app.engine.counting import estimate_text
 from sessions_app.engine.extractors import one_line
-from sessions_app.engine.state import FileRecord, MechanicalState, UserMessage
+from sessions_app.engine.places import common_root, under
+from sessions_app.engine.state import CommandRecord, FileRecord, MechanicalState, UserMessage
 
 SUMMARY_SHARE, STATE_SHARE, USER_SHARE = 0.40, 0.25, 0.35
 """How much of the block's budget each part may take."""
@@ -17,6 +18,11 @@ SUMMARY_SHARE, STATE_SHARE, USER_SHARE = 0.40, 0.25, 0.35
 _TAG = "compacted-history"
 _FORGED_TAG = re.compile(r"<(?=\s{0,20}/?\s{0,20}compacted[-_ ]history)", re.IGNORECASE)
 
+_SHELL_TAIL = re.compile(r"(?:\s*2>&1|\s*\|\s*(?:head|tail)(?:\s+-n?\s*\d+)?)+\s*$")
+_LOOK_UP = re.compile(
+    r"(?:cd \S+ && )?(?:ls|cat|head|tail|pwd|echo|which|wc|find|grep|rg|tree|file|stat|sed -n|"
+    r"git (?:status|log|diff|show|branch|blame))\b[^;&]*$"
+)
 _Limits = tuple[int, int, int, int]  # read files, commands, changed files, addresses and identifiers
 _NEWEST = 6  # user messages whose texts are shortened last
 _TEXT_LIMITS = ((600, 2_000), (400, 1_600), (240, 1_200), (120, 800), (60, 400), (40, 160), (24, 60))
@@ -86,24 +92,28 @@ def _state_text(state: MechanicalState, limits: _Limits) -> str:
     read_limit, command_limit, changed_limit, mention_limit = limits
     changed = [file for file in state.files if file.changed]
     read = [file for file in state.files if not file.changed]
-    place = [f"in `{one_line(state.cwd, 300)}`" if state.cwd else "", f"on branch `{state.branch}`" if state.branch else ""]
+    root = common_root((file.path for file in state.files), state.cwd)
+    place = [
+        f"Working directory: `{one_line(state.cwd, 300)}`." if state.cwd else "",
+        f"Branch: `{state.branch}`." if state.branch else "",
+        f"Relative paths are under `{root}`." if root else "",
+    ]
     todos = [f"- [{todo.status.value.replace('_', ' ')}] {todo.text}" for todo in state.open_todos]
     running = [f"- {call.tool}: {call.target} (#{call.index}, job {call.job})" for call in state.jobs]
     waiting = [f"- {call.tool}: {call.target} (#{call.index})" for call in state.pending_calls]
     errors = [f"- {error.tool}: {one_line(error.target, 120)} (#{error.index}, {error.status})" for error in state.open_errors]
-    commands = [f"- `{command.command}` → {command.status} (#{command.index})" for command in state.commands]
     lists = [
         ("Open to-dos", todos, 30),
         ("Jobs still running", running, 20),
         ("Calls without a result", waiting, 10),
-        ("Files changed", [_file_line(file) for file in changed], changed_limit),
+        ("Files changed", [_file_line(file, root) for file in changed], changed_limit),
         ("Commits made", [f"- `{commit.sha}` {commit.subject} (#{commit.index})" for commit in state.commits], changed_limit),
         ("Failures that nothing later made good", errors, min(changed_limit, 10)),
-        ("Files read", [_file_line(file) for file in read], read_limit),
-        ("Commands run", commands, command_limit),
+        ("Files read", [_file_line(file, root) for file in read], read_limit),
+        ("Commands run, without mere look-ups", _command_lines(state.commands, root), command_limit),
         ("Addresses", [f"- {url.text}" for url in state.urls], mention_limit // 2),
     ]
-    parts = ["## State, as recorded by code", f"Work took place {' '.join(filter(None, place))}." if any(place) else ""]
+    parts = ["## State, as recorded by code", " ".join(filter(None, place))]
     parts += [_listed(title, lines, limit) for title, lines, limit in lists]
     parts.append(_inline("Identifiers", [word.text for word in state.identifiers], mention_limit))
     parts.append(_inline("Tools used", [f"{name} ×{count}" for name, count in state.tools.items()], 20))
@@ -111,9 +121,24 @@ def _state_text(state: MechanicalState, limits: _Limits) -> str:
     return "\n".join(kept) if len(kept) > 1 else ""
 
 
-def _file_line(file: FileRecord) -> str:
+def _file_line(file: FileRecord, root: str) -> str:
     times = f", changed {file.changed} times" if file.changed > 1 else ""
-    return f"- `{file.path}` {file.action.value} (#{file.index}{times})"
+    return f"- `{under(root, file.path)}` {file.action.value} (#{file.index}{times})"
+
+
+def _command_lines(commands: Sequence[CommandRecord], root: str) -> list[str]:
+    """Commands that did something or failed, each once, where it was last run."""
+    last: dict[str, tuple[CommandRecord, int]] = {}
+    for command in commands:
+        words = _SHELL_TAIL.sub("", command.command.removeprefix(f"cd {root.rstrip('/')} && "))
+        if _LOOK_UP.match(words) and command.status == "ok":
+            continue
+        times = last.pop(words, (command, 0))[1] + 1
+        last[words] = (command, times)
+    return [
+        f"- `{words}` → {command.status} (#{command.index}{f', run {times} times' if times > 1 else ''})"
+        for words, (command, times) in last.items()
+    ]
 
 
 def _listed(title: str, lines: Sequence[str], limit: int) -> str:

@@ -15,7 +15,11 @@ from sessions_app.engine.terms import Kind, PartKind, Role
 STOP_EVERY = 200
 OUTCOME_BONUS = 2.0
 _OUTCOME_SENTENCES = 3
+_CAUSE_SENTENCES, _CAUSE_REACH = 3, 12  # what is said that soon after a failure, in entries, is about it
 _HEAD_CHARS = 90
+
+CONTINUED = "Continued:"
+"""Head of a paragraph whose turn began before the span."""
 
 
 class Paragraph(msgspec.Struct):
@@ -56,7 +60,7 @@ class _Reading:
     def __init__(self, stressed: frozenset[str]) -> None:
         self._stressed = stressed
         self._digest = Digest()
-        self._turn = Paragraph("")
+        self._turn = Paragraph(CONTINUED)
         self._said: list[Sentence] = []  # of the assistant's latest message
         self._is_closing = False  # nothing was called since
         self._calls: dict[str, int] = {}
@@ -90,11 +94,9 @@ class _Reading:
             return
         self._said, self._is_closing = said, True
         self._turn.sentences.extend(said)
-        if self._failed:
-            best = max(said[:4], key=lambda sentence: sentence.score)
-            for failed in self._failed:
-                self._digest.causes[failed] = best
-            self._failed = []
+        best = max(said[:_CAUSE_SENTENCES], key=lambda sentence: sentence.score)
+        self._digest.causes.update({failed: best for failed in self._failed if entry.index - failed <= _CAUSE_REACH})
+        self._failed = []
 
     def _close_turn(self) -> None:
         """What the assistant said last, with nothing called after it, is the outcome of its turn."""

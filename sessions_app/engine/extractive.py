@@ -54,8 +54,9 @@ class ExtractiveSummariser:
 def _of_entries(request: SummaryRequest, stressed: frozenset[str], should_stop: ShouldStop) -> Material:
     read: Digest = digests.take(request.entries, stressed, should_stop)
     earlier = _earlier([request.previous_summary, *read.summaries], stressed)
+    decisions = [earlier.pop(Section.DECISIONS, []), read.paragraphs]
     return Material(
-        decisions=fold.merge([earlier.pop(Section.DECISIONS, []), read.paragraphs]),
+        decisions=fold.merge(decisions if request.state is None else fold.continue_turns(decisions)),
         causes=_earlier_causes(request) | read.causes,
         closing=read.closing,
         earlier=earlier,
@@ -74,7 +75,7 @@ def _of_partials(request: SummaryRequest, stressed: frozenset[str]) -> Material:
     decisions = [fold.paragraphs_of(partial.bodies.get(Section.DECISIONS, ""), stressed) for partial in parsed]
     closing = [partial.bodies.get(Section.CURRENT, "") for partial in parsed if partial.bodies.get(Section.CURRENT)]
     return Material(
-        decisions=fold.merge([earlier.pop(Section.DECISIONS, []), *decisions]),
+        decisions=fold.merge(fold.continue_turns([earlier.pop(Section.DECISIONS, []), *decisions])),
         causes=causes,
         closing=sentences.candidates(closing[-1], -1) if closing else [],
         earlier=earlier,
@@ -131,5 +132,10 @@ def compose(material: Material, state: MechanicalState, max_tokens: int, *, is_p
         bodies[Section.CURRENT] = sections.current(state, material.closing, budget[Section.CURRENT])
         bodies[Section.NEXT] = sections.next_step(state, material.closing, budget[Section.NEXT])
     left = max_tokens - _FRAME_TOKENS - sum(estimate_text(body) for body in bodies.values())
-    bodies[Section.DECISIONS] = fold.prose(fold.choose(material.decisions, max(left, 0)))
+    # What the other sections quote is not said twice.
+    quoted = "\n".join(bodies.values())
+    fresh = [
+        Paragraph(paragraph.head, [said for said in paragraph.sentences if said.text not in quoted]) for paragraph in material.decisions
+    ]
+    bodies[Section.DECISIONS] = fold.prose(fold.choose([paragraph for paragraph in fresh if paragraph.sentences], max(left, 0)))
     return summary.render(bodies)

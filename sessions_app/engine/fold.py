@@ -3,12 +3,15 @@
 import re
 from collections.abc import Iterable, Sequence
 
-from sessions_app.engine import sentences
+from sessions_app.engine import digest, sentences
 from sessions_app.engine.counting import estimate_text
 from sessions_app.engine.digest import Paragraph
 from sessions_app.engine.sentences import Sentence
 
-_HEADED = re.compile(r"^(On “.{1,200}” \(#\d{1,9}\):|Before that:)\s+(.*)$", re.DOTALL)
+_HEADED = re.compile(r"^(On “.{1,200}” \(#\d{1,9}\):|Continued:|From an earlier summary:)\s+(.*)$", re.DOTALL)
+
+EARLIER = "From an earlier summary:"
+CONTINUED = digest.CONTINUED
 COVERAGE_BONUS = 1.5
 """Added to the best sentence of each paragraph, so that a long session is not told by its liveliest hour alone."""
 
@@ -16,7 +19,7 @@ COVERAGE_BONUS = 1.5
 def paragraphs_of(body: str, stressed: frozenset[str]) -> list[Paragraph]:
     """The paragraphs of a section of an earlier summary, ours or another writer's, with their sentences scored anew."""
     found: list[Paragraph] = []
-    loose = Paragraph("Before that:")
+    loose = Paragraph(EARLIER)
     for block in re.split(r"\n\s*\n", body):
         headed = _HEADED.match(block.strip())
         if headed and headed.group(1) != loose.head:
@@ -28,6 +31,22 @@ def paragraphs_of(body: str, stressed: frozenset[str]) -> list[Paragraph]:
 
 def _scored(text: str, stressed: frozenset[str]) -> list[Sentence]:
     return [sentence for sentence in sentences.candidates(text, -1, stressed) if sentence.text != "Nothing recorded."]
+
+
+def continue_turns(partials: Iterable[Sequence[Paragraph]]) -> list[list[Paragraph]]:
+    """Paragraphs of partial summaries in order, where one that continues a turn gets the head of that turn."""
+    head = EARLIER
+    named: list[list[Paragraph]] = []
+    for paragraphs in partials:
+        group = []
+        for paragraph in paragraphs:
+            if paragraph.head == CONTINUED:
+                group.append(Paragraph(head, paragraph.sentences))
+            else:
+                head = paragraph.head if paragraph.head != EARLIER else head
+                group.append(paragraph)
+        named.append(group)
+    return named
 
 
 def merge(groups: Iterable[Sequence[Paragraph]]) -> list[Paragraph]:
@@ -71,4 +90,4 @@ def prose(paragraphs: Sequence[Paragraph]) -> str:
 
 
 def _ended(sentence: Sentence) -> str:
-    return sentence.text if sentence.text[-1] in ".!?:。！？…)”\"'*`" else f"{sentence.text}."
+    return sentence.text if sentence.text.rstrip("\"'*`”)")[-1:] in ".!?:。！？…" else f"{sentence.text}."

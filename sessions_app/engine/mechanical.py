@@ -95,6 +95,8 @@ class Collector:
     def _user_message(self, entry: Entry) -> None:
         self._open = {}  # a call that the person spoke past was abandoned
         text = entry.text.strip()
+        for job in mentions.ended_jobs(text):
+            self._jobs.pop(job, None)
         images = sum(part.kind is PartKind.IMAGE for part in entry.parts)
         chars = sum(part.length for part in entry.parts if part.kind is PartKind.TEXT)
         self._users.append(UserMessage(entry.index, text[:USER_TEXT_CHARS], chars, images=images))

@@ -14,6 +14,7 @@ _IDENTIFIER = re.compile(
     """,
     re.VERBOSE,
 )
+_HOUSEHOLD_WORDS = frozenset({"GitHub", "GitLab", "JavaScript", "TypeScript", "OpenAI", "PostgreSQL", "MySQL", "YouTube", "LinkedIn"})
 _SPOKEN = re.compile(r"\b(?:[a-z0-9]{1,40}(?:_[a-z0-9]{1,40}){1,8}|[A-Z][a-z0-9]{1,40}(?:[A-Z][a-z0-9]{0,40}){1,8})\b")
 PATH = re.compile(
     r"(?<![\w/.:@-])(?:~/|\.{1,2}/|/)?(?:[\w.@+-]{1,80}/){1,12}[\w.@+-]{1,80}"  # has a slash
@@ -24,6 +25,17 @@ _CD = re.compile(r"\Acd\s+(\"[^\"]{1,300}\"|/[^\s;&|]{0,300}|~[^\s;&|]{0,300})")
 _BRANCH_COMMAND = re.compile(r"\bgit\s+(?:checkout|switch)\s+(?:-[bBcC]\s+)?(?!-)([\w./-]{1,120})(?=\s*(?:$|[;&|\n]))")
 _BRANCH_RESULT = re.compile(r"(?:^|\n)(?:On branch |Current branch: |Switched to (?:a new )?branch ')([\w./-]{1,120})")
 _COMMITTED = re.compile(r"(?:^|\n)\[([\w./-]{1,120})(?: \(root-commit\))? ([0-9a-f]{7,40})\] ([^\n]{1,200})")
+
+
+_ENDED_JOB = re.compile(
+    r"<task-id>([\w-]{1,60})</task-id>(?:(?!</task-notification>).){0,2000}?<status>(?:completed|failed|killed|stopped)</status>", re.DOTALL
+)
+
+
+def ended_jobs(text: str) -> Iterator[str]:
+    """Ids of background jobs that a notice says have ended."""
+    if "<task-notification>" in text:
+        yield from (match.group(1) for match in _ENDED_JOB.finditer(text[:20_000]))
 
 
 def urls(text: str) -> Iterator[str]:
@@ -37,7 +49,7 @@ def identifiers(text: str, *, spoken: bool) -> Iterator[str]:
     """Hashes, UUIDs and numbers that the text names; with `spoken` also its snake_case and CamelCase words."""
     yield from (match.group() for match in _IDENTIFIER.finditer(text))
     if spoken:
-        yield from (match.group() for match in _SPOKEN.finditer(text))
+        yield from (word for match in _SPOKEN.finditer(text) if (word := match.group()) not in _HOUSEHOLD_WORDS)
 
 
 def working_directory(text: str) -> str:

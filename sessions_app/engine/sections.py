@@ -2,22 +2,25 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
 
 from sessions_app.engine import asks, fold, sentences
 from sessions_app.engine.asks import AskKind
 from sessions_app.engine.counting import estimate_text
 from sessions_app.engine.digest import Paragraph
 from sessions_app.engine.extractors import TodoStatus, one_line
+from sessions_app.engine.places import common_root, under
 from sessions_app.engine.sentences import Sentence
 from sessions_app.engine.state import ErrorRecord, FileRecord, MechanicalState, UserMessage
 from sessions_app.engine.summary import Section
 
 _OWN_LINES = {
-    Section.INTENT: re.compile(r"^(?:The session began with|Since then the user asked|The user laid down|The latest request)"),
+    Section.INTENT: re.compile(r"^(?:The session began with|Since then most of the work|The user laid down|The latest request)"),
     Section.FILES: re.compile(r"^(?:\d+ files? |No file )"),
     Section.ERRORS: re.compile(r"^(?:\d+ calls? failed|No call |- |After the failure)"),
     Section.PENDING: re.compile(r"^(?:- \[|The request #|No to-do|A job |A call |Noted as pending)"),
 }
+_MAIN_REQUESTS = 5
 _FILE_NOTE = re.compile(r"^- `[^`]{1,400}`[^—]{0,120} — (.{10,600})$")
 _CAUSE = re.compile(r"^- .{1,400}? \(#(\d{1,9}), [^)]{1,40}\).* Then: “(.{10,600}?)”\.")
 
@@ -53,12 +56,8 @@ def intent(state: MechanicalState, earlier: Sequence[Paragraph], budget: int) ->
     laid_down = _constraints([(message.index, text) for message, text in asked], budget // 4)
     if laid_down:
         parts.append(f"The user laid down: {laid_down}")
-    if len(asked) > 2:
-        turns = [f"“{one_line(text, 90)}” (#{message.index})" for message, text in asked[1:-1]]
-        kept = _newest(turns, budget - sum(map(estimate_text, parts)) - budget // 5)
-        more = f"{len(turns) - len(kept)} earlier messages, then " if len(kept) < len(turns) and kept else ""
-        if kept:
-            parts.append(f"Since then the user asked, in order: {more}{'; '.join(kept)}.")
+    if main := _main_requests(state, asked[1:-1]):
+        parts.append(f"Since then most of the work went into: {main}.")
     if len(asked) > 1:
         parts.append(
             f"The latest request is (#{asked[-1][0].index}, {_answered(asked[-1][0])}): “{one_line(asked[-1][1], max(chars // 5, 120))}”"
@@ -66,13 +65,15 @@ def intent(state: MechanicalState, earlier: Sequence[Paragraph], budget: int) ->
     return "\n\n".join(parts)
 
 
+def _main_requests(state: MechanicalState, asked: Sequence[tuple[UserMessage, str]]) -> str:
+    """The requests that most entries followed, in order."""
+    ends = dict(pairwise([message.index for message in state.user_messages]))
+    work = sorted(asked, key=lambda item: item[0].index - ends.get(item[0].index, item[0].index))[:_MAIN_REQUESTS]
+    return "; ".join(f"“{one_line(text, 100)}” (#{message.index})" for message, text in sorted(work, key=lambda item: item[0].index))
+
+
 def _constraints(asked: Sequence[tuple[int, str]], budget: int) -> str:
-    found = [
-        sentence
-        for index, text in asked
-        for sentence in sentences.candidates(text, index)
-        if sentences.is_constraint(sentence.text) and len(sentence.text) <= 260
-    ]
+    found = [sentence for index, text in asked for sentence in sentences.candidates(text, index) if sentences.is_constraint(sentence.text)]
     chosen = fold.choose([Paragraph("", found)], budget) if found else []
     return " ".join(f"“{sentence.text}” (#{sentence.index});" for paragraph in chosen for sentence in paragraph.sentences).rstrip(";") + (
         "." if chosen else ""
@@ -99,13 +100,14 @@ def files(state: MechanicalState, pool: Sequence[Sentence], budget: int) -> str:
     if not state.files:
         return fold.prose(fold.choose([Paragraph("", list(pool))], budget // 2)) if pool and not state.entries else ""
     read = len(state.files) - len(changed)
-    head = (
-        f"{_count(len(changed), 'file')} changed and {read} only read; the state below lists them."
-        if changed
-        else f"No file was changed; {read} were read."
-    )
+    if not changed:
+        return f"No file was changed; {_count(read, 'file')} {'was' if read == 1 else 'were'} read."
+    root = common_root((file.path for file in state.files), state.cwd)
+    place = f" Paths are under `{root}`." if root else ""
+    head = f"{_count(len(changed), 'file')} changed, {read} only read; all are listed in the state below.{place}"
     notes = _notes(changed, pool)
-    lines = [_file_line(file, notes.get(file.path, "")) for file in sorted(changed, key=lambda file: (file.path in notes, file.index))]
+    told = [file for file in changed if file.path in notes]
+    lines = [_file_line(file, notes[file.path], root) for file in told] or [_file_line(file, "", root) for file in changed]
     kept = _newest(lines, budget - estimate_text(head))
     return "\n".join((head, *kept))
 
@@ -127,9 +129,9 @@ def _notes(files_changed: Iterable[FileRecord], pool: Sequence[Sentence]) -> dic
     return notes
 
 
-def _file_line(file: FileRecord, note: str) -> str:
+def _file_line(file: FileRecord, note: str, root: str) -> str:
     times = f" {file.changed} times" if file.changed > 1 else ""
-    return f"- `{file.path}` {file.action.value}{times} (#{file.index})" + (f" — {note}" if note else "")
+    return f"- `{under(root, file.path)}` {file.action.value}{times} (#{file.index})" + (f" — {note}" if note else "")
 
 
 def errors(state: MechanicalState, causes: Mapping[int, Sentence], earlier: Sequence[Paragraph], budget: int) -> str:
@@ -157,14 +159,14 @@ def errors(state: MechanicalState, causes: Mapping[int, Sentence], earlier: Sequ
 
 
 def _error_line(error: ErrorRecord, cause: Sentence | None) -> str:
-    then = f" Then: “{cause.text}”." if cause and cause.score > 0 else ""
+    then = f" Then: “{cause.text}”." if cause and cause.score >= 1 else ""
     end = f" Succeeded at #{error.fixed_index}." if error.fixed_index is not None else " Not seen to succeed since."
-    message = f": {one_line(error.message, 140)}" if error.message else ""
-    return f"- {error.tool} {one_line(error.target, 100)} (#{error.index}, {error.status}){message}.{then}{end}"
+    message = f": {one_line(error.message, 140).rstrip('.…')}" if error.message else ""
+    return f"- {error.tool} `{one_line(error.target, 100)}` (#{error.index}, {error.status}){message}.{then}{end}"
 
 
 def user_messages(state: MechanicalState, budget: int) -> str:
-    """How many there were and which of them stand open; the block lists their texts."""
+    """How many there were, and those that the next one overtook; the block lists them all."""
     messages = state.user_messages
     if not messages:
         return ""
@@ -172,11 +174,11 @@ def user_messages(state: MechanicalState, budget: int) -> str:
     asked = [message for message, kind in zip(messages, kinds, strict=True) if kind is AskKind.WORDS]
     answered = sum(message.answered_index is not None for message in asked)
     other = f" {len(messages) - len(asked)} more are traces of commands, notices or interruptions." if len(asked) < len(messages) else ""
-    head = f"{_count(len(asked), 'message')} by the user, {answered} answered.{other}"
-    lines = [f"- #{message.index} “{one_line(asks.read(message.text).text, 48)}”" for message in asked]
+    head = f"{_count(len(asked), 'message')} by the user, {answered} answered; all are listed by position further below.{other}"
+    passed = [message for message in asked if message.answered_index is None]
+    lines = [f"- #{message.index} “{one_line(asks.read(message.text).text, 100)}”" for message in passed]
     kept = _newest(lines, budget - estimate_text(head) - 12)
-    rest = f"- ({len(lines) - len(kept)} older ones are listed further below)" if len(kept) < len(lines) else ""
-    return "\n".join(filter(None, (head, rest, *kept)))
+    return "\n".join((head, "Without a closing answer of their own:", *kept)) if kept else head
 
 
 def pending(state: MechanicalState, earlier: Sequence[Paragraph], budget: int) -> str:
@@ -186,7 +188,7 @@ def pending(state: MechanicalState, earlier: Sequence[Paragraph], budget: int) -
     lines += [f"A call has no result yet: {call.tool} {call.target} (#{call.index})." for call in state.pending_calls[-5:]]
     lines += [f"- [{todo.status.value.replace('_', ' ')}] {todo.text}" for todo in state.open_todos]
     if not state.todos and (before := fold.prose(fold.choose(earlier, budget // 2, least_score=-1.0))):
-        lines.append(f"Noted as pending earlier, perhaps done since: {before.removeprefix('Before that: ')}")
+        lines.append(f"Noted as pending earlier, perhaps done since: {before.removeprefix(fold.EARLIER).strip()}")
     if not lines:
         return "No to-do, job or request is open." if state.entries else ""
     return "\n".join(_newest(lines[::-1], budget)[::-1])
@@ -206,7 +208,8 @@ def current(state: MechanicalState, closing: Sequence[Sentence], budget: int) ->
     said = fold.choose([Paragraph("", list(closing))], budget * 2 // 3, least_score=-1.0) if closing else []
     if said:
         parts.append("The assistant last said: " + fold.prose(said))
-    acts = [(file.index, f"{file.action.value} `{file.path}`") for file in state.files if file.changed][-3:]
+    root = common_root((file.path for file in state.files), state.cwd)
+    acts = [(file.index, f"{file.action.value} `{under(root, file.path)}`") for file in state.files if file.changed][-3:]
     acts += [(command.index, f"ran `{one_line(command.command, 70)}` ({command.status})") for command in state.commands[-3:]]
     if acts:
         parts.append("Last actions: " + "; ".join(f"{words} (#{index})" for index, words in sorted(acts)[-4:]) + ".")

@@ -9,6 +9,7 @@ from sessions_app.engine import mentions
 from sessions_app.engine.counting import estimate_text
 
 SHORTEST, LONGEST = 20, 420  # characters of a sentence that may be quoted
+_LONGEST_CONSTRAINT = 240
 _SCANNED_CHARS = 30_000  # of one message
 
 
@@ -28,7 +29,8 @@ _FENCE = re.compile(r"^\s*(?:```|~~~)")
 _SKIPPED_LINE = re.compile(r"^\s*(?:\||#{1,6}\s|<[a-z/!]|[-=*_]{3,}\s*$|>\s|\$\s)")
 _BULLET = re.compile(r"^\s*(?:[-*•+]|\d{1,3}[.)])\s+(?:\[[ x]\]\s+)?")
 _END = re.compile(
-    r"(?<=[.!?])(?<!\be\.g\.)(?<!\bi\.e\.)(?<!\bvs\.)(?<!\betc\.)[\"')\]*`”]{0,3}\s+(?=[\"'(\[`*“✓✅-]{0,3}[A-Z0-9À-Þ`])|(?<=[。！？])"
+    r"(?<=[.!?])(?<!\be\.g\.)(?<!\bi\.e\.)(?<!\bvs\.)(?<!\betc\.)[\"')\]*`”]{0,3}\s+(?=[\"'(\[*“✓✅-]{0,3}[A-Z0-9À-Þ`])"
+    r"|(?<=[。！？])"
 )
 
 _STRONG = re.compile(
@@ -40,14 +42,15 @@ _STRONG = re.compile(
 _MEDIUM = re.compile(
     r"\b(?:so that|so|since|always|avoid|found|fixed|fixes|added|removed|changed|renamed|replaced|moved|created|implemented|updated|"
     r"committed|pushed|merged|passes|passed|passing|failed|fails|broken|missing|requires?|needs? to|should|means|therefore|works|uses?|"
-    r"stores?|returns?|depends|default|limit|now)\b",
+    r"stores?|returns?|depends|default|limit)\b",
     re.IGNORECASE,
 )
 _FILLER = re.compile(
     r"^(?:(?:now|ok(?:ay)?|alright|good|great|perfect|excellent|sure|yes|right|"
     r"understood|wonderful|of course|absolutely|hmm)\b[,.!: ]{0,3})*"
     r"(?:let me|let's|let’s|i'll (?:now|start|begin|check|look|read|help)|i will now|now i(?:'ll| will| need)|first,? (?:let me|i'll)|"
-    r"i'm going to|i need to (?:check|look|see|read|find)|looking at|checking|here(?:'s| is| are))\b",
+    r"i'm going to|i need to (?:check|look|see|read|find)|looking at|checking|here(?:'s| is| are)|"
+    r"now [a-z]+|next,?|also [a-z]+|then [a-z]+|i need to [a-z]+|i'll [a-z]+|continu(?:e|ing)|moving on|proceeding|time to)\b",
     re.IGNORECASE,
 )
 _PRAISE = re.compile(
@@ -60,10 +63,12 @@ _INTENTION = re.compile(
     re.IGNORECASE,
 )
 _CONSTRAINT = re.compile(
-    r"\b(?:must(?:n't| not)?|never|always|don't|do not|dont|only|make sure|ensure|should(?:n't| not)?|not allowed|without|prefer|avoid|"
-    r"keep|instead|at (?:most|least)|no (?:need|more)|required?|use|please (?:don't|keep|use))\b",
+    r"^(?:no\b|actually\b|wait\b|instead\b|rather\b|stop\b|please (?:don't|keep|only|use)\b|i think\b)|"
+    r"\b(?:must(?:n't| not)?|never|always|don't|do not|dont|make sure|ensure|not allowed|avoid|without|only|should (?:always|never|not|only)|"
+    r"shouldn't|at (?:most|least)|no need|no more|is required)\b",
     re.IGNORECASE,
 )
+_LEAD_IN = re.compile(r":\W{0,4}$")  # what it leads up to is not a sentence
 _CODE = re.compile(r"`[^`]{1,120}`")
 _NUMBER = re.compile(r"(?<![\w#])\d[\d,.]*\s?(?:%|ms|s|kB|KB|MB|GB|tokens?|lines?|tests?|files?|x|px)?(?!\w)")
 
@@ -93,9 +98,8 @@ def _sentences(paragraph: str) -> Iterator[str]:
     plain = " ".join(paragraph.split())
     start = 0
     for match in _END.finditer(plain):
-        if match.end() - start >= SHORTEST:
-            yield plain[start : match.end()].strip()
-            start = match.end()
+        yield plain[start : match.end()].strip()
+        start = match.end()
     if rest := plain[start:].strip():
         yield rest
 
@@ -109,8 +113,8 @@ def score(sentence: str, stressed: frozenset[str] = frozenset()) -> float:
     points += min(len(_CODE.findall(sentence)), 2) + (1 if mentions.PATH.search(sentence) else 0)
     points += 0.5 * min(len(_NUMBER.findall(sentence)), 2)
     if _FILLER.match(sentence) or _PRAISE.match(sentence):
-        points -= 4
-    points -= 2 if sentence.endswith(":") else 0
+        points -= 3.5
+    points -= 3.5 if _LEAD_IN.search(sentence) else 0
     points -= 1.5 if sentence.endswith("?") else 0
     points -= 1 if len(sentence) < 40 else 0
     points -= len(sentence) / 400  # of two that say as much, the shorter
@@ -135,7 +139,7 @@ def is_intention(sentence: str) -> bool:
 
 def is_constraint(sentence: str) -> bool:
     """Whether, said by a person, it lays down how something has to be."""
-    return bool(_CONSTRAINT.search(sentence)) and not sentence.endswith("?")
+    return "?" not in sentence and len(sentence) <= _LONGEST_CONSTRAINT and bool(_CONSTRAINT.search(sentence))
 
 
 def words(text: str) -> frozenset[str]:
