@@ -77,9 +77,9 @@ def live_url(django_db_setup) -> Iterator[str]:
 @pytest.fixture(scope="session")
 def worker(django_db_setup) -> Iterator[None]:
     """The workers that the product itself runs in its process."""
-    from project.embedded import EmbeddedWorkers
+    from project.embedded import BackgroundWork
 
-    running = EmbeddedWorkers()
+    running = BackgroundWork()
     running.start()
     yield
     running.stop()
@@ -116,3 +116,17 @@ def open_as(browser, live_url, worker, transactional_db, watch) -> Iterator[Call
     for context in contexts:
         context.close()
     assert watch.complaints == []
+
+
+@pytest.fixture(scope="session")
+def check_access() -> Callable:
+    """Runs axe on the open page and fails with what it found, by rule and place."""
+    from axe_playwright_python.sync_playwright import Axe
+
+    axe = Axe()
+
+    def check(page) -> None:
+        found = axe.run(page).response["violations"]
+        assert [(rule["id"], [node["target"] for node in rule["nodes"]][:5]) for rule in found] == []
+
+    return check

@@ -1,0 +1,121 @@
+"""Fills an empty installation with the demo: session files of our own making, taken in like any others."""
+
+import json
+import secrets
+import tempfile
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from django.contrib.auth.models import User
+
+from sessions_app.demo.catalogue import CATALOGUE, DemoSession
+from sessions_app.engine.terms import Lineage
+from sessions_app.events.actors import Actor
+from sessions_app.models import Compaction, PolicyScope, Session
+from sessions_app.services import accounts, policies, signals
+from sessions_app.services.compactions.request import request
+from sessions_app.services.compactions.revert import revert
+from sessions_app.services.compactions.run import run_compaction
+from sessions_app.services.imports import import_paths
+
+LONGEST_S = 30.0
+PEOPLE = (("olga", "operator"), ("ana", "support"), ("ada", "admin"))
+
+
+@dataclass(frozen=True)
+class SignIn:
+    """An account that was just made. Its password is stored nowhere else in the clear."""
+
+    name: str
+    role: str
+    password: str
+
+
+@dataclass(frozen=True)
+class DemoReport:
+    """What filling did: nothing at all when the installation was in use already."""
+
+    sessions: int = 0
+    entries: int = 0
+    sign_ins: tuple[SignIn, ...] = ()
+
+
+def is_wanted() -> bool:
+    """Whether nobody uses this installation yet: it has no account, and no session but those of the demo."""
+    if User.objects.exists():
+        return False
+    ours = [demo.files()[0].session_id for demo in CATALOGUE]
+    return all(any(session_id in key for session_id in ours) for key in Session.objects.values_list("source_key", flat=True))
+
+
+def fill(*, actor: Actor) -> DemoReport:
+    """Imports the demo's sessions, compacts some of them for real, and makes one account per role. Takes a few seconds.
+
+    Does nothing unless `is_wanted`. The accounts come last: when it is interrupted before, the next call goes on.
+    """
+    if not is_wanted():
+        return DemoReport()
+    now = datetime.now(UTC)
+    with tempfile.TemporaryDirectory(prefix="palimpsest-demo-") as folder:
+        for demo in CATALOGUE:
+            _write(Path(folder), demo, now)
+        import_paths(actor=actor, paths=[folder])
+    for demo in CATALOGUE:
+        transcript, _ = demo.files()
+        session = Session.objects.filter(source_key__endswith=transcript.session_id, parent=None).first()
+        if session is not None:
+            _prepare(actor, session, demo)
+            _steer(actor, session, demo)
+    sign_ins = tuple(SignIn(name, role, secrets.token_urlsafe(9)) for name, role in PEOPLE)
+    for sign_in in sign_ins:
+        accounts.create_user(actor=actor, name=sign_in.name, role=sign_in.role, password=sign_in.password)
+    listed = Session.objects.listed()
+    return DemoReport(sessions=listed.count(), entries=sum(Session.objects.values_list("entry_count", flat=True)), sign_ins=sign_ins)
+
+
+def _write(folder: Path, demo: DemoSession, now: datetime) -> None:
+    transcript, children = demo.files()
+    ends_at = now - demo.ended_ago
+    project = folder / transcript.cwd.replace("/", "-")
+    project.mkdir(exist_ok=True)
+    (project / f"{transcript.session_id}.jsonl").write_bytes(transcript.render(ends_at))
+    if children:
+        side = project / transcript.session_id / "subagents"
+        side.mkdir(parents=True)
+        for child, about in children:
+            (side / f"agent-{child.agent_id}.jsonl").write_bytes(child.render(ends_at))
+            (side / f"agent-{child.agent_id}.meta.json").write_text(json.dumps(about))
+
+
+def _prepare(actor: Actor, session: Session, demo: DemoSession) -> None:
+    if demo.window is not None:
+        Session.objects.filter(pk=session.pk).update(window_override=demo.window)
+    for field, value in demo.policy.items():
+        policies.set_value(actor=actor, scope=PolicyScope.SESSION, scope_id=str(session.pk), field=field, value=value)
+    if demo.window is not None or demo.policy:
+        signals.refresh(session.pk)
+
+
+def _steer(actor: Actor, session: Session, demo: DemoSession) -> None:
+    made = Compaction.objects.filter(session=session, lineage=Lineage.CONSOLE)
+    if made.exists():
+        return
+    for step in demo.steps:
+        session.refresh_from_db()
+        if step == "compact":
+            _compact(actor, session)
+            continue
+        generations = made.filter(generation__isnull=False).order_by("generation").values_list("generation", flat=True)
+        revert(actor=actor, session=session, generation=generations[int(step.removeprefix("revert:")) - 1])
+
+
+def _compact(actor: Actor, session: Session) -> None:
+    compaction = request(actor=actor, session=session).compaction
+    run_compaction(compaction.pk)
+    # A worker that runs already may have been quicker; then the work is done there.
+    deadline = time.monotonic() + LONGEST_S
+    while compaction.is_open and time.monotonic() < deadline:
+        time.sleep(0.02)
+        compaction.refresh_from_db()
