@@ -4,8 +4,11 @@ import threading
 import time
 import uuid
 from collections.abc import Callable
+from typing import Any, TypeVar
 
 import msgspec
+from django.db import connection
+from django.db.models import Model
 
 from sessions_app.engine import view
 from sessions_app.engine.entries import Entry
@@ -17,6 +20,7 @@ from sessions_app.services.compactions.run import run_compaction
 from tests.engine.histories import Story
 from tests.stored import append_entries, store_session
 
+Row = TypeVar("Row", bound=Model)
 WINDOW = 8_000
 
 
@@ -30,7 +34,7 @@ def story(turns: int, start: int = 0) -> list[Entry]:
     return told.entries
 
 
-def long_session(turns: int = 12, **columns) -> Session:
+def long_session(turns: int = 12, **columns: object) -> Session:
     """A session with a small window, so that compacting it does something."""
     session = store_session(story(turns), **({"window_override": WINDOW} | columns))
     signals.refresh(session.pk)
@@ -47,7 +51,7 @@ def grow(session: Session, turns: int = 1) -> None:
     append_entries(session, moved)
 
 
-def set_policy(session: Session, **values) -> None:
+def set_policy(session: Session, **values: object) -> None:
     for field, value in values.items():
         PolicyValue.objects.update_or_create(scope="session", scope_id=str(session.pk), field=field, defaults={"value": value})
 
@@ -59,8 +63,6 @@ def make_slow(session: Session, delay_s: float = 30.0) -> None:
 
 def run_in_thread(compaction_id: uuid.UUID) -> threading.Thread:
     """Runs an attempt as a worker's thread would."""
-    from django.db import connection
-
     def work() -> None:
         try:
             run_compaction(compaction_id)
@@ -79,12 +81,13 @@ def wait_until(condition: Callable[[], bool], timeout_s: float = 10.0) -> None:
         time.sleep(0.02)
 
 
-def fresh(row):
+def fresh(row: Row) -> Row:
+    """The row as it is stored now; the same object."""
     row.refresh_from_db()
     return row
 
 
-def steps_of(compaction: Compaction) -> list[tuple[int, str, str]]:
+def steps_of(compaction: Compaction) -> list[tuple[int | None, str, Any]]:
     """Number, type and status of the attempt's five-step events, in order."""
     events = Event.objects.filter(compaction_id=compaction.pk, step__isnull=False).order_by("seq")
     return [(event.step, event.type, event.payload["status"]) for event in events]
@@ -94,7 +97,7 @@ def view_hash(session: Session) -> str:
     return view.view_hash(plans.load_view(fresh(session)))
 
 
-def history_digest(session: Session) -> list[tuple]:
+def history_digest(session: Session) -> list[tuple[object, ...]]:
     """Everything that the entries say, in order."""
     rows = EntryRow.objects.filter(session=session).order_by("index")
     return list(rows.values_list("index", "role", "kind", "parts", "tokens", "prefix_hash"))

@@ -37,7 +37,7 @@ def test_a_compaction_ends_as_a_checkpoint_whose_view_is_smaller_and_legal(suppo
     assert sum(message.tokens for message in after) < sum(message.tokens for message in before)
     assert view.problems(after) == []
     assert session.active_console == compaction
-    assert compaction.tokens_after < compaction.tokens_before
+    assert 0 < (compaction.tokens_after or 0) < (compaction.tokens_before or 0)
     assert compaction.lineage == Lineage.CONSOLE
 
 
@@ -49,8 +49,8 @@ def test_the_history_keeps_every_entry_and_gains_one_divider(support_actor):
     after = history_digest(session)
     assert after[: len(before)] == before
     assert len(after) == len(before) + 1
-    divider = Entry.objects.get(session=session, index=compaction.divider_index)
-    assert (divider.role, divider.kind, divider.index) == ("notice", "compacted", len(before))
+    divider = Entry.objects.get(session=session, index=len(before))
+    assert (divider.role, divider.kind, compaction.divider_index) == ("notice", "compacted", len(before))
     assert fresh(session).entry_count == len(before) + 1
     assert bytes(session.head_hash) == bytes(divider.prefix_hash)
 

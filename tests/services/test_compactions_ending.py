@@ -1,0 +1,235 @@
+"""How attempts end otherwise: cancelled, too late, stale, left behind by their worker; nothing is changed then."""
+
+import time
+from datetime import timedelta
+from threading import Thread
+
+import pytest
+from django.db.models.functions import Now
+
+from sessions_app.engine.terms import OPEN_STATUSES, Outcome, SkipReason, Status
+from sessions_app.events.actors import Actor
+from sessions_app.models import Compaction, Entry, Event, Lease, Session, SessionStatus
+from sessions_app.services import sweeper
+from sessions_app.services.compactions import keeper, lease
+from sessions_app.services.compactions.cancel import UnknownCompaction, cancel
+from sessions_app.services.compactions.request import request
+from sessions_app.services.compactions.run import run_compaction
+from sessions_app.services.compactions.transitions import TRANSITIONS, move
+from tests.services.compaction_scenes import (
+    fresh,
+    grow,
+    history_digest,
+    long_session,
+    make_slow,
+    run_in_thread,
+    set_policy,
+    steps_of,
+    view_hash,
+    wait_until,
+)
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture(autouse=True)
+def queued(monkeypatch):
+    tasks: list[tuple[str, ...]] = []
+    monkeypatch.setattr("sessions_app.queue.enqueue", lambda *task: tasks.append(task))
+    return tasks
+
+
+@pytest.fixture
+def slow_session():
+    session = long_session()
+    make_slow(session)
+    return session
+
+
+def started(actor: Actor, session: Session) -> tuple[Compaction, Thread]:
+    """An attempt that is in the middle of its first summary, and the thread that runs it."""
+    compaction = request(actor=actor, session=session).compaction
+    thread = run_in_thread(compaction.pk)
+    wait_until(lambda: fresh(compaction).phase == "summarise")
+    return compaction, thread
+
+
+def lapse(session: Session) -> None:
+    Lease.objects.filter(session=session).update(expires_at=Now() - timedelta(seconds=1))
+
+
+@pytest.mark.parametrize("terminal", [status for status in Status if status not in OPEN_STATUSES])
+def test_nothing_leads_out_of_a_terminal_status(support_actor, terminal):
+    """Invariant 9."""
+    compaction = request(actor=support_actor, session=long_session()).compaction
+    Compaction.objects.filter(pk=compaction.pk).update(status=terminal)
+    assert not any(move(compaction.pk, status) for status in Status)
+    assert set(TRANSITIONS) == set(OPEN_STATUSES)
+
+
+def test_cancel_in_the_middle_of_a_chunk_takes_effect_within_a_second(support_actor, slow_session):
+    """Invariant 13."""
+    before, view_before = history_digest(slow_session), view_hash(slow_session)
+    compaction, thread = started(support_actor, slow_session)
+    pressed = time.monotonic()
+    cancel(actor=support_actor, session=slow_session, compaction_id=compaction.pk)
+    thread.join(5)
+    assert time.monotonic() - pressed < 1
+    assert (fresh(compaction).status, compaction.outcome) == (Status.CANCELLED, Outcome.CANCELLED)
+    assert (history_digest(slow_session), view_hash(slow_session)) == (before, view_before)
+    assert (fresh(slow_session).running, slow_session.status) == (None, SessionStatus.IDLE)
+    assert [status for _, _, status in steps_of(compaction)].count("cancelled") == 1
+
+
+def test_a_requested_and_a_waiting_attempt_are_cancelled_at_once(support_actor):
+    for status in (SessionStatus.IDLE, SessionStatus.WORKING):
+        session = long_session(status=status)
+        compaction = request(actor=support_actor, session=session).compaction
+        assert cancel(actor=support_actor, session=session, compaction_id=compaction.pk).status == Status.CANCELLED
+        run_compaction(compaction.pk)
+        assert fresh(compaction).status == Status.CANCELLED
+        assert (fresh(session).status, session.running) == (status, None)
+
+
+def test_cancelling_twice_or_too_late_changes_nothing(support_actor):
+    session = long_session()
+    compaction = request(actor=support_actor, session=session).compaction
+    run_compaction(compaction.pk)
+    events = Event.objects.count()
+    assert cancel(actor=support_actor, session=session, compaction_id=compaction.pk).status == Status.COMPLETED
+    assert Event.objects.count() == events
+
+
+def test_a_compaction_of_another_session_cannot_be_cancelled_through_this_one(support_actor):
+    one, other = long_session(), long_session()
+    compaction = request(actor=support_actor, session=one).compaction
+    with pytest.raises(UnknownCompaction):
+        cancel(actor=support_actor, session=other, compaction_id=compaction.pk)
+    assert fresh(compaction).status == Status.REQUESTED
+
+
+def test_a_deadline_ends_the_attempt_within_a_second_and_changes_nothing(support_actor, slow_session):
+    """Invariant 13."""
+    before = history_digest(slow_session)
+    set_policy(slow_session, total_timeout_s=1, call_timeout_s=1)
+    begun = time.monotonic()
+    compaction, thread = started(support_actor, slow_session)
+    thread.join(5)
+    assert time.monotonic() - begun < 2.5
+    assert (fresh(compaction).status, compaction.outcome) == (Status.TIMED_OUT, Outcome.TIMED_OUT)
+    assert history_digest(slow_session) == before
+
+
+def test_entries_that_arrive_while_it_runs_stay_in_the_tail(support_actor):
+    """Invariant 8: an append does not make an attempt stale."""
+    session = long_session()
+    make_slow(session, delay_s=0.6)
+    compaction, thread = started(support_actor, session)
+    grow(session, turns=2)
+    arrived = fresh(session).entry_count
+    thread.join(10)
+    assert fresh(compaction).status == Status.COMPLETED, compaction.explanation
+    assert compaction.divider_index == arrived
+    assert list(compaction.segments.values_list("last_index", flat=True))[-1] is None
+    assert fresh(session).entry_count == arrived + 1
+
+
+def test_a_changed_prefix_makes_the_attempt_stale(support_actor):
+    """Invariants 5 and 8."""
+    session = long_session()
+    make_slow(session, delay_s=0.6)
+    compaction, thread = started(support_actor, session)
+    boundary = fresh(compaction).boundary_index or 0
+    Entry.objects.filter(session=session, index=boundary - 1).update(prefix_hash=b"x" * 32)
+    thread.join(10)
+    assert (fresh(compaction).status, compaction.reason) == (Status.STALE, SkipReason.STALE_PREIMAGE)
+    assert fresh(session).active_console is None
+
+
+def test_the_sweep_ends_an_attempt_whose_lease_lapsed_and_its_worker_writes_nothing_more(support_actor, slow_session):
+    """Invariant 9: also a killed worker's attempt ends, exactly once."""
+    compaction, thread = started(support_actor, slow_session)
+    lapse(slow_session)
+    assert sweeper.sweep().lost == 1
+    thread.join(5)
+    assert not thread.is_alive()
+    assert (fresh(compaction).status, compaction.reason) == (Status.FAILED, SkipReason.WORKER_LOST)
+    assert [status for _, _, status in steps_of(compaction)] == ["started", "failed"]
+    assert fresh(slow_session).running is None
+
+
+def test_a_session_can_be_compacted_again_after_its_worker_was_lost(support_actor):
+    session = long_session()
+    compaction = request(actor=support_actor, session=session).compaction
+    assert lease.claim(compaction.pk) is not None
+    lapse(session)
+    sweeper.sweep()
+    again = request(actor=support_actor, session=session)
+    run_compaction(again.compaction.pk)
+    assert (again.joined, fresh(again.compaction).status) == (False, Status.COMPLETED)
+
+
+def test_a_live_lease_is_left_alone_by_the_sweep(support_actor, slow_session):
+    compaction, thread = started(support_actor, slow_session)
+    assert sweeper.sweep() == sweeper.SweepReport()
+    cancel(actor=support_actor, session=slow_session, compaction_id=compaction.pk)
+    thread.join(5)
+
+
+def test_the_end_of_the_process_ends_its_attempts_as_failed(support_actor, slow_session):
+    compaction, thread = started(support_actor, slow_session)
+    begun = time.monotonic()
+    keeper.interrupt_all(grace_s=2)
+    thread.join(5)
+    assert time.monotonic() - begun < 1.5
+    assert (fresh(compaction).status, compaction.reason) == (Status.FAILED, SkipReason.WORKER_LOST)
+
+
+def test_an_attempt_that_outlives_its_process_is_ended_by_the_first_sweep_of_the_next(support_actor, slow_session, monkeypatch):
+    monkeypatch.setattr(keeper.Keeper, "interrupt", lambda self: None)
+    compaction, thread = started(support_actor, slow_session)
+    keeper.interrupt_all(grace_s=0)
+    assert sweeper.sweep(at_start=True).lost == 1
+    assert fresh(compaction).reason == SkipReason.WORKER_LOST
+    thread.join(5)
+
+
+def test_an_unclaimed_request_is_queued_again_after_half_a_minute_or_at_the_next_start(support_actor, queued):
+    compaction = request(actor=support_actor, session=long_session()).compaction
+    assert (sweeper.sweep().requeued, len(queued)) == (0, 1)
+    assert (sweeper.sweep(at_start=True).requeued, len(queued)) == (1, 2)
+    Compaction.objects.filter(pk=compaction.pk).update(heartbeat_at=Now() - timedelta(seconds=31))
+    assert (sweeper.sweep().requeued, len(queued)) == (1, 3)
+    assert sweeper.sweep().requeued == 0
+    assert {task[1] for task in queued} == {str(compaction.pk)}
+
+
+def test_a_waiting_attempt_starts_when_its_session_is_idle(support_actor, queued):
+    session = long_session(status=SessionStatus.WORKING)
+    compaction = request(actor=support_actor, session=session).compaction
+    assert sweeper.sweep().started == 0
+    session.status = SessionStatus.IDLE
+    session.save()
+    assert sweeper.sweep().started == 1
+    assert (fresh(compaction).status, fresh(session).status) == (Status.REQUESTED, SessionStatus.COMPACTING)
+    run_compaction(compaction.pk)
+    assert (fresh(compaction).status, fresh(session).status) == (Status.COMPLETED, SessionStatus.IDLE)
+
+
+def test_a_waiting_attempt_ends_when_its_session_never_becomes_idle(support_actor):
+    session = long_session(status=SessionStatus.WAITING)
+    compaction = request(actor=support_actor, session=session).compaction
+    Compaction.objects.filter(pk=compaction.pk).update(deadline_at=Now() - timedelta(seconds=1))
+    assert sweeper.sweep().expired == 1
+    assert (fresh(compaction).status, compaction.reason) == (Status.TIMED_OUT, SkipReason.NEVER_IDLE)
+    assert fresh(session).status == SessionStatus.WAITING
+
+
+def test_a_working_session_that_wrote_nothing_for_five_minutes_is_idle(db):
+    quiet = long_session(status=SessionStatus.WORKING)
+    lively = long_session(status=SessionStatus.WORKING)
+    quiet.last_activity_at -= timedelta(seconds=301)
+    quiet.save()
+    assert sweeper.sweep().idled == 1
+    assert (fresh(quiet).status, fresh(lively).status) == (SessionStatus.IDLE, SessionStatus.WORKING)
+    assert Event.objects.get(type="session.status_changed").after == {"status": "idle"}
