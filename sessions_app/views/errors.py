@@ -6,11 +6,13 @@ from asgiref.sync import iscoroutinefunction, markcoroutinefunction
 from django.core.exceptions import BadRequest
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
+from django.template.loader import render_to_string
 from django.views.decorators.csrf import requires_csrf_token
 
 from sessions_app.permissions import ActionRefused, NoAccess
 from sessions_app.views.pages import render_page, wants_fragment
 
+TEMPLATE = "errors/error.html"
 BAD_REQUEST = "The address or the form holds something that this page does not understand. Nothing was changed."
 NOT_FOUND = "There is nothing at this address. It may have been mistyped, or what it named is gone."
 FORBIDDEN = "This is not allowed. Nothing was changed."
@@ -20,13 +22,15 @@ SERVER_ERROR = "Something went wrong on the server. It is in the server's log un
 
 def error_page(request: HttpRequest, status: int, title: str, sentence: str) -> HttpResponse:
     """The sentence as a page, or as a toast when htmx asked for a part (marked by `X-Fragment`)."""
-    context: dict[str, object] = {
-        "status": status,
-        "title": title,
-        "sentence": sentence,
-        "request_id": getattr(request, "request_id", ""),
-    }
-    response = render_page(request, "errors/error.html", context, partial="toast", status=status)
+    response = render_page(request, TEMPLATE, _context(request, status, title, sentence), partial="toast", status=status)
+    return _marked(request, response)
+
+
+def _context(request: HttpRequest, status: int, title: str, sentence: str) -> dict[str, object]:
+    return {"status": status, "title": title, "sentence": sentence, "request_id": getattr(request, "request_id", "")}
+
+
+def _marked(request: HttpRequest, response: HttpResponse) -> HttpResponse:
     if wants_fragment(request):
         response["X-Fragment"] = "toast"
     return response
@@ -76,10 +80,11 @@ def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:  # no
     return error_page(request, 404, "Not found", NOT_FOUND)
 
 
-@requires_csrf_token
 def server_error(request: HttpRequest) -> HttpResponse:
-    """The last resort, so it asks neither the database nor the session: a page without the shell."""
-    return error_page(request, 500, "Something went wrong", SERVER_ERROR)
+    """The last resort, so it asks neither the database nor the session: the page does not know who looks."""
+    template = f"{TEMPLATE}#toast" if wants_fragment(request) else TEMPLATE
+    body = render_to_string(template, _context(request, 500, "Something went wrong", SERVER_ERROR))
+    return _marked(request, HttpResponse(body, status=500))
 
 
 def csrf_failed(request: HttpRequest, reason: str = "") -> HttpResponse:  # noqa: ARG001  Django's signature
