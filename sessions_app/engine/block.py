@@ -122,8 +122,13 @@ def _state_text(state: MechanicalState, limits: _Limits) -> str:
 
 
 def _file_line(file: FileRecord, root: str) -> str:
-    times = f", changed {file.changed} times" if file.changed > 1 else ""
-    return f"- `{under(root, file.path)}` {file.action.value} (#{file.index}{times})"
+    times = f"{file.changed} times" if file.changed > 1 else "once"
+    did = file.action.value
+    if file.changed and not file.action.changes:
+        did = f"changed {times}, last read"
+    elif file.changed > 1:
+        did = f"{did}, changed {times}"
+    return f"- `{under(root, file.path)}` {did} (#{file.index})"
 
 
 def _command_lines(commands: Sequence[CommandRecord], root: str) -> list[str]:

@@ -4,9 +4,9 @@ from collections.abc import Iterable
 
 import msgspec
 
-from sessions_app.engine import asks, sentences
+from sessions_app.engine import asks, extractors, sentences
 from sessions_app.engine.asks import AskKind
-from sessions_app.engine.entries import Entry
+from sessions_app.engine.entries import Entry, Part
 from sessions_app.engine.extractors import one_line
 from sessions_app.engine.sentences import Sentence
 from sessions_app.engine.steps import ShouldStop, Stopped
@@ -17,6 +17,7 @@ OUTCOME_BONUS = 2.0
 _OUTCOME_SENTENCES = 3
 _CAUSE_SENTENCES, _CAUSE_REACH = 3, 12  # what is said that soon after a failure, in entries, is about it
 _HEAD_CHARS = 90
+PLAN_TOOL, PLAN_MALUS = "ExitPlanMode", 1.0  # what was planned counts less than what came of it
 
 CONTINUED = "Continued:"
 """Head of a paragraph whose turn began before the span."""
@@ -78,6 +79,7 @@ class _Reading:
             if part.kind is PartKind.CALL:
                 self._calls[part.call_id] = entry.index
                 self._is_closing = False
+                self._plan(entry.index, part)
             elif part.kind is PartKind.RESULT and part.is_error and part.call_id in self._calls:
                 self._failed.append(self._calls[part.call_id])
 
@@ -97,6 +99,12 @@ class _Reading:
         best = max(said[:_CAUSE_SENTENCES], key=lambda sentence: sentence.score)
         self._digest.causes.update({failed: best for failed in self._failed if entry.index - failed <= _CAUSE_REACH})
         self._failed = []
+
+    def _plan(self, index: int, call: Part) -> None:
+        """A plan that the assistant laid before the user is as good as a statement."""
+        if call.name == PLAN_TOOL and isinstance(plan := extractors.decode_arguments(call.text).get("plan"), str):
+            said = sentences.candidates(plan, index, self._stressed)
+            self._turn.sentences.extend(msgspec.structs.replace(sentence, score=sentence.score - PLAN_MALUS) for sentence in said)
 
     def _close_turn(self) -> None:
         """What the assistant said last, with nothing called after it, is the outcome of its turn."""

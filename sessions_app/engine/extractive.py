@@ -120,7 +120,7 @@ def compose(material: Material, state: MechanicalState, max_tokens: int, *, is_p
         bodies[Section.ERRORS] = "\n".join(
             f"{_AFTER}{index}: {cause.text}" for index, cause in list(material.causes.items())[-20:] if cause.score > 0
         )
-        bodies[Section.CURRENT] = " ".join(sentence.text for sentence in material.closing[-6:])
+        bodies[Section.CURRENT] = fold.prose([Paragraph("", material.closing[-6:])]) if material.closing else ""
     else:
         bodies[Section.INTENT] = sections.intent(state, material.earlier.get(Section.INTENT, []), budget[Section.INTENT])
         pool = [sentence for paragraph in material.decisions for sentence in paragraph.sentences]

@@ -16,6 +16,10 @@ COVERAGE_BONUS = 1.5
 """Added to the best sentence of each paragraph, so that a long session is not told by its liveliest hour alone."""
 
 
+LEAST_NEWS = 0.2
+"""Share of a sentence's words that must not stand in the chosen ones yet: who repeats himself is heard once."""
+
+
 def paragraphs_of(body: str, stressed: frozenset[str]) -> list[Paragraph]:
     """The paragraphs of a section of an earlier summary, ours or another writer's, with their sentences scored anew."""
     found: list[Paragraph] = []
@@ -73,10 +77,13 @@ def choose(paragraphs: Sequence[Paragraph], budget: int, *, least_score: float =
     ranked.sort(key=lambda item: (-item[0], item[1], item[2]))
     heads = [estimate_text(paragraph.head) + 2 for paragraph in paragraphs]
     chosen: dict[int, list[int]] = {}
+    covered: set[str] = set()
     for points, place, at in ranked:
         cost = paragraphs[place].sentences[at].tokens + (0 if place in chosen else heads[place])
-        if points < least_score or cost > budget:
+        said = sentences.words(paragraphs[place].sentences[at].text)
+        if points < least_score or cost > budget or (said and len(said - covered) < len(said) * LEAST_NEWS):
             continue
+        covered |= said
         budget -= cost
         chosen.setdefault(place, []).append(at)
     return [

@@ -59,6 +59,7 @@ class Collector:
         self._errors: list[ErrorRecord] = []
         self._unfixed: dict[tuple[str, str], list[int]] = {}
         self._refusals: list[Refusal] = []
+        self._answers: list[Mention] = []
         self._todos: dict[str, Todo] = {}
         self._jobs: dict[str, OpenCall] = {}
         self._open: dict[str, _Call] = {}
@@ -126,6 +127,8 @@ class Collector:
             return
         for position in self._unfixed.pop(key, ()):
             self._errors[position] = msgspec.structs.replace(self._errors[position], fixed_index=call.index)
+        if result.said:
+            self._answers.append(Mention(result.said, call.index))
         self._note_files(call)
         self._note_todos(call, result)
         if result.job:
@@ -183,6 +186,7 @@ class Collector:
             commits=tuple(self._commits.values())[-MAX_MENTIONS:],
             errors=tuple(self._errors[-MAX_ERRORS:]),
             refusals=tuple(self._refusals[-MAX_ERRORS:]),
+            answers=tuple(self._answers[-MAX_ERRORS:]),
             todos=tuple(self._todos.values()),
             jobs=tuple(self._jobs.values()),
             pending_calls=tuple(OpenCall(call.index, call.tool, call.facts.target) for call in self._open.values()),

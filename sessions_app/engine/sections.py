@@ -15,8 +15,10 @@ from sessions_app.engine.state import ErrorRecord, FileRecord, MechanicalState, 
 from sessions_app.engine.summary import Section
 
 _OWN_LINES = {
-    Section.INTENT: re.compile(r"^(?:The session began with|Since then most of the work|The user laid down|The latest request)"),
-    Section.FILES: re.compile(r"^(?:\d+ files? |No file )"),
+    Section.INTENT: re.compile(
+        r"^(?:The session began with|Since then most of the work|The user laid down|Asked, the user chose|The latest request)"
+    ),
+    Section.FILES: re.compile(r"^(?:\d+ files? |No file |- `[^`]{1,400}` (?:edited|written|deleted|changed)\b)"),
     Section.ERRORS: re.compile(r"^(?:\d+ calls? failed|No call |- |After the failure)"),
     Section.PENDING: re.compile(r"^(?:- \[|The request #|No to-do|A job |A call |Noted as pending)"),
 }
@@ -56,6 +58,8 @@ def intent(state: MechanicalState, earlier: Sequence[Paragraph], budget: int) ->
     laid_down = _constraints([(message.index, text) for message, text in asked], budget // 4)
     if laid_down:
         parts.append(f"The user laid down: {laid_down}")
+    if state.answers and (chosen := _newest([f"{answer.text} (#{answer.index})" for answer in state.answers], budget // 4)):
+        parts.append(f"Asked, the user chose: {'; '.join(chosen)}.")
     if main := _main_requests(state, asked[1:-1]):
         parts.append(f"Since then most of the work went into: {main}.")
     if len(asked) > 1:
@@ -130,8 +134,9 @@ def _notes(files_changed: Iterable[FileRecord], pool: Sequence[Sentence]) -> dic
 
 
 def _file_line(file: FileRecord, note: str, root: str) -> str:
+    did = file.action.value if file.action.changes else "changed"
     times = f" {file.changed} times" if file.changed > 1 else ""
-    return f"- `{under(root, file.path)}` {file.action.value}{times} (#{file.index})" + (f" — {note}" if note else "")
+    return f"- `{under(root, file.path)}` {did}{times} (#{file.index})" + (f" — {note}" if note else "")
 
 
 def errors(state: MechanicalState, causes: Mapping[int, Sentence], earlier: Sequence[Paragraph], budget: int) -> str:
@@ -147,7 +152,7 @@ def errors(state: MechanicalState, causes: Mapping[int, Sentence], earlier: Sequ
         else "No call failed."
     )
     lines = [
-        f"- The user refused {refusal.tool} {one_line(refusal.target, 80)} (#{refusal.index})"
+        f"- The user refused {' '.join((refusal.tool, one_line(refusal.target, 80))).strip()} (#{refusal.index})"
         + (f" and said: “{one_line(refusal.said, 240)}”" if refusal.said else ".")
         for refusal in state.refusals
     ]
@@ -209,7 +214,7 @@ def current(state: MechanicalState, closing: Sequence[Sentence], budget: int) ->
     if said:
         parts.append("The assistant last said: " + fold.prose(said))
     root = common_root((file.path for file in state.files), state.cwd)
-    acts = [(file.index, f"{file.action.value} `{under(root, file.path)}`") for file in state.files if file.changed][-3:]
+    acts = [(file.index, f"{file.action.value} `{under(root, file.path)}`") for file in state.files if file.action.changes][-3:]
     acts += [(command.index, f"ran `{one_line(command.command, 70)}` ({command.status})") for command in state.commands[-3:]]
     if acts:
         parts.append("Last actions: " + "; ".join(f"{words} (#{index})" for index, words in sorted(acts)[-4:]) + ".")

@@ -64,8 +64,8 @@ _INTENTION = re.compile(
 )
 _CONSTRAINT = re.compile(
     r"^(?:no\b|actually\b|wait\b|instead\b|rather\b|stop\b|please (?:don't|keep|only|use)\b|i think\b)|"
-    r"\b(?:must(?:n't| not)?|never|always|don't|do not|dont|make sure|ensure|not allowed|avoid|without|only|should (?:always|never|not|only)|"
-    r"shouldn't|at (?:most|least)|no need|no more|is required)\b",
+    r"\b(?:must(?:n't| not)?|never|always|don't|do not|dont|make sure|ensure|not allowed|avoid|without|only|"
+    r"should (?:always|never|not|only)|shouldn't|at (?:most|least)|no need|no more|is required)\b",
     re.IGNORECASE,
 )
 _LEAD_IN = re.compile(r":\W{0,4}$")  # what it leads up to is not a sentence

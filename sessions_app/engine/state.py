@@ -86,6 +86,7 @@ class MechanicalState(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=T
     commits: tuple[CommitRecord, ...] = ()
     errors: tuple[ErrorRecord, ...] = ()
     refusals: tuple[Refusal, ...] = ()
+    answers: tuple[Mention, ...] = ()  # what the person chose when a tool asked
     todos: tuple[Todo, ...] = ()
     jobs: tuple[OpenCall, ...] = ()
     pending_calls: tuple[OpenCall, ...] = ()

@@ -57,4 +57,4 @@ def result_facts(name: str, text: str, *, is_error: bool) -> ResultFacts:
     return generic.result_facts(text, is_error=is_error)
 
 
-__all__ = ["CallFacts", "FileAction", "ResultFacts", "Todo", "TodoStatus", "call_facts", "one_line", "result_facts"]
+__all__ = ["CallFacts", "FileAction", "ResultFacts", "Todo", "TodoStatus", "call_facts", "decode_arguments", "one_line", "result_facts"]

@@ -58,7 +58,7 @@ class ResultFacts(msgspec.Struct, frozen=True, kw_only=True):
 
     status: str = "ok"
     message: str = ""  # the line that says what went wrong
-    said: str = ""  # what the person said when refusing
+    said: str = ""  # what the person said when refusing, or answered when asked
     job: str = ""  # id of what goes on in the background
     job_ended: bool = False
     todo_key: str = ""  # id that the tool gave to the to-do of its call

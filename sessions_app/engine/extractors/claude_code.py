@@ -15,6 +15,7 @@ _FILE_TOOLS = {
 }
 _REFUSED = re.compile(r"\AThe user doesn't want to (?:proceed|take this action)")
 _SAID = re.compile(r"the user said:\s*(.+)", re.DOTALL)
+_ANSWERED = re.compile(r"\AUser has answered your questions?: (.+?)(?:\. You can now continue[^\"]*)?\Z", re.DOTALL)
 _INTERRUPTED = re.compile(r"\A\[Request interrupted by user")
 _BACKGROUND = re.compile(r"running in background with ID: ([\w-]{1,60})")
 _TASK_ENDED = re.compile(r"<status>(?:completed|failed|killed|stopped)</status>")
@@ -114,6 +115,8 @@ def result_facts(name: str, text: str, *, is_error: bool) -> ResultFacts | None:
         return ResultFacts(job_ended=True)
     if name == "TaskCreate" and (created := _TASK_CREATED.match(head)):
         return ResultFacts(todo_key=created.group(1))
+    if name == "AskUserQuestion" and (answered := _ANSWERED.match(head)):
+        return ResultFacts(said=one_line(answered.group(1), 900))
     if name in ("Read", "Grep", "Glob", "WebFetch", "WebSearch") and not is_error:
         return ResultFacts()  # what they return is somebody's text: an exit status in it is not theirs
     return None
