@@ -1,0 +1,34 @@
+"""Which files a path means."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from sessions_app.services.imports.outcomes import ImportFailed
+
+SUFFIXES = frozenset({".jsonl", ".json", ".md", ".traj"})
+_NO_TRANSCRIPT = frozenset({"journal.jsonl"})  # of a workflow run: bookkeeping beside the sub-agents' transcripts
+
+
+def files_of(path: Path) -> Iterator[Path]:
+    """The file itself, or every file below a folder that may be a session, sorted. Raises `ImportFailed` when there is none.
+
+    Sessions come before their sub-agents. Links to folders are not followed.
+    """
+    if not path.is_dir():
+        if not path.exists():
+            raise ImportFailed(f"There is no file or folder {path}. Nothing was changed.")
+        yield path
+        return
+    found = sorted(_walk(path), key=lambda file: ("subagents" in file.parts or file.stem.startswith("agent-"), str(file)))
+    if not found:
+        raise ImportFailed(f"There is no session file in {path} or below it. Nothing was changed.")
+    yield from found
+
+
+def _walk(folder: Path) -> Iterator[Path]:
+    for parent, _, names in os.walk(folder):
+        for name in names:
+            path = Path(parent, name)
+            if path.suffix in SUFFIXES and name not in _NO_TRANSCRIPT and path.is_file():
+                yield path

@@ -1,0 +1,162 @@
+"""The end of an import: what is known for certain only when a file was read to its last byte."""
+
+import os
+from datetime import UTC, datetime, timedelta
+from typing import BinaryIO
+
+import msgspec
+from django.db import transaction
+
+from sessions_app.events import log
+from sessions_app.events.actors import Actor
+from sessions_app.events.types import EventType
+from sessions_app.models import Entry, Session, SessionStatus, SourceFile
+from sessions_app.readers.base import AgentCheckpoint, ParseReport, SessionFacts, SourceReading
+from sessions_app.services import signals
+from sessions_app.services.imports.checkpoints import store_checkpoints
+from sessions_app.services.imports.identity import call_that_started, link_children, project_of
+from sessions_app.services.imports.lanes import Lane
+from sessions_app.services.imports.sources import tail_hash
+from sessions_app.services.imports.writer import SourceWriter
+
+CHUNK = 500
+STILL_WORKING = timedelta(minutes=5)
+
+
+def finish(*, actor: Actor, writer: SourceWriter, reading: SourceReading, file: BinaryIO, notes: list[str]) -> None:
+    """Settles branches, usage and checkpoints, completes the sessions and their source, and writes the events."""
+    off_branch = reading.off_branch()
+    for key, lane in writer.lanes.items():
+        _settle_branch(lane, {lane.placed[ordinal] for ordinal in off_branch.get(key, ())})
+    _settle_usage(writer, reading)
+    checkpoints: dict[str, list[AgentCheckpoint]] = {}
+    for checkpoint in reading.checkpoints():
+        checkpoints.setdefault(checkpoint.child_key, []).append(checkpoint)
+    facts, report = reading.facts(), reading.report()
+    main = writer.lane("")
+    with transaction.atomic():
+        for key, lane in writer.lanes.items():
+            store_checkpoints(lane, checkpoints.get(key, []), _off_branch_indexes(lane))
+        _complete_main(main, facts, report)
+        for child in reading.child_sessions():
+            _complete_child(writer.lanes[child.key], child.title, child.call_id)
+        _complete_source(writer.source, file, report, reading.agent_calls(), notes)
+        _link(main.session, reading)
+        for lane in writer.lanes.values():
+            signals.refresh(lane.session.pk)
+            _tell(actor, lane, report if lane is main else None)
+
+
+def _off_branch_indexes(lane: Lane) -> set[int]:
+    return set(Entry.objects.filter(session=lane.session, off_branch=True).values_list("index", flat=True))
+
+
+def _settle_branch(lane: Lane, wanted: set[int]) -> None:
+    """Moves `off_branch` to where the tree of the source has it now, a few hundred rows at a time."""
+    stored = _off_branch_indexes(lane)
+    for value, indexes in ((True, sorted(wanted - stored)), (False, sorted(stored - wanted))):
+        for start in range(0, len(indexes), CHUNK):
+            Entry.objects.filter(session=lane.session, index__in=indexes[start : start + CHUNK]).update(off_branch=value)
+
+
+def _settle_usage(writer: SourceWriter, reading: SourceReading) -> None:
+    """Takes the usage from rows of a message of which a later row tells more."""
+    superseded: dict[str, list[int]] = {}
+    for key, ordinal in reading.superseded_usage():
+        lane = writer.lanes[key]
+        superseded.setdefault(key, []).append(lane.placed[ordinal])
+    for key, indexes in superseded.items():
+        for start in range(0, len(indexes), CHUNK):
+            chunk = indexes[start : start + CHUNK]
+            Entry.objects.filter(session=writer.lanes[key].session, index__in=chunk, usage__isnull=False).update(usage=None)
+
+
+def _complete_main(lane: Lane, facts: SessionFacts, report: ParseReport) -> None:
+    last = parse_time(facts.last_activity or lane.last_time)
+    values: dict[str, object] = {
+        "project": project_of(facts.cwd),
+        "agent_version": facts.version,
+        "model": facts.model[:100],
+        "working_directory": facts.cwd[:500],
+        "branch": facts.branch[:200],
+        "status": _status(lane.session, last, is_open=facts.open_turn),
+        "is_complete": True,
+        "started_at": parse_time(facts.started or lane.first_time),
+        "warning_count": sum(report.by_problem.values()),
+    }
+    if last is not None:
+        values["last_activity_at"] = last
+    if facts.title:
+        values["title"], values["title_source"] = facts.title[:300], facts.title_source[:20]
+    Session.objects.filter(pk=lane.session.pk).update(**values)
+
+
+def _complete_child(lane: Lane, title: str, call_id: str) -> None:
+    session, parent = lane.session, lane.session.parent
+    last = parse_time(lane.last_time)
+    values: dict[str, object] = {
+        "is_complete": True,
+        "model": lane.model[:100],
+        "started_at": parse_time(lane.first_time),
+        "project": parent.project if parent else None,
+    }
+    if last is not None:
+        values["last_activity_at"] = last
+    if title:
+        values["title"], values["title_source"] = title[:300], "call"
+    if call_id:
+        values["parent_call_id"] = call_id[:200]
+    Session.objects.filter(pk=session.pk).update(**values)
+
+
+def _status(session: Session, last: datetime | None, *, is_open: bool) -> str:
+    """`working` while the file's turn is open and young; what this console does to a session is left alone."""
+    if session.status == SessionStatus.COMPACTING:
+        return session.status
+    is_young = last is not None and datetime.now(UTC) - last < STILL_WORKING
+    return SessionStatus.WORKING if is_open and is_young else SessionStatus.IDLE
+
+
+def _complete_source(source: SourceFile, file: BinaryIO, report: ParseReport, agent_calls: dict[str, str], notes: list[str]) -> None:
+    status = os.fstat(file.fileno())
+    report.notes = [*report.notes, *notes]
+    told = msgspec.to_builtins(report)
+    told["agent_calls"] = agent_calls
+    SourceFile.objects.filter(pk=source.pk).update(
+        path=source.path,
+        mtime_ns=status.st_mtime_ns,
+        tail_hash=tail_hash(file, report.bytes_read),
+        report=told,
+        is_complete=True,
+        imported_at=datetime.now(UTC),
+    )
+
+
+def _link(session: Session, reading: SourceReading) -> None:
+    link_children(session, reading.agent_calls())
+    identity = reading.identity()
+    if identity.agent_id and (started := call_that_started(session, identity)):
+        link_children(started[0], {identity.agent_id: started[1]})
+
+
+def _tell(actor: Actor, lane: Lane, report: ParseReport | None) -> None:
+    session = Session.objects.get(pk=lane.session.pk)
+    payload: dict[str, object] = {"entries_added": lane.added, "entries": session.entry_count, "checkpoints": session.compaction_count}
+    if report is not None:
+        payload |= {"problems": sum(report.by_problem.values()), "duplicates": report.duplicates, "bytes": report.bytes_read}
+    log.append(
+        log.session_stream(session.pk),
+        EventType.SESSION_IMPORTED,
+        actor=actor,
+        target=("session", str(session.pk)),
+        payload=payload,
+    )
+
+
+def parse_time(told: str) -> datetime | None:
+    """A source's time as a moment; one without zone is read as UTC. `None` when there is none."""
+    try:
+        parsed = datetime.fromisoformat(told)
+    except ValueError:
+        return None
+    return parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)

@@ -1,0 +1,193 @@
+"""Runs of imports: what was asked for, how far it is, what came of each source."""
+
+import contextlib
+import shutil
+import time
+import uuid
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import BinaryIO
+
+import msgspec
+from django.conf import settings
+from django.db import DatabaseError, transaction
+
+from sessions_app import queue
+from sessions_app.events import log
+from sessions_app.events.actors import Actor, system_actor
+from sessions_app.events.types import EventType
+from sessions_app.models import EventResult, ImportRun
+from sessions_app.models.import_run import ImportState
+from sessions_app.permissions import Action, require
+from sessions_app.services.imports.find import files_of
+from sessions_app.services.imports.outcomes import ImportFailed, SourceOutcome, SourceState
+from sessions_app.services.imports.source import import_source
+
+IMPORTS_STREAM = "imports"
+SAVE_INTERVAL = 1.0  # seconds between two writes of a run's progress
+MAX_LISTED = 2_000
+
+ProgressReport = Callable[[str, int, int, int], None]
+"""Called with (name of the source, bytes read of it, its size, sources done so far)."""
+
+
+def _silent(_name: str, _done: int, _total: int, _sources: int) -> None:
+    return
+
+
+def import_paths(*, actor: Actor, paths: Iterable[str | Path], progress: ProgressReport = _silent) -> ImportRun:
+    """Imports files and folders in this process and returns the finished run, whose `files` say what came of each.
+
+    Raises what `permissions.require` raises. A source that fails does not stop the others.
+    """
+    require(actor, Action.IMPORT)
+    given = [Path(path) for path in paths]
+    run = ImportRun.objects.create(
+        state=ImportState.RUNNING, requested_by=actor.name, name=", ".join(map(str, given))[:300], heartbeat_at=datetime.now(UTC)
+    )
+    _tell(EventType.IMPORT_REQUESTED, actor, run)
+    return _Run(run, actor, progress).over_paths(given)
+
+
+def request_upload(*, actor: Actor, upload: BinaryIO, name: str = "") -> ImportRun:
+    """Keeps an upload in the data folder and queues its import. `name` defaults to the upload's own."""
+    require(actor, Action.IMPORT)
+    name = (name or getattr(upload, "name", "") or "upload").rpartition("/")[2][:300]
+    folder = Path(settings.DATA_DIR) / "uploads"
+    folder.mkdir(parents=True, exist_ok=True)
+    staged = folder / uuid.uuid4().hex
+    try:
+        with staged.open("xb") as target:
+            shutil.copyfileobj(upload, target, 1 << 20)
+        with transaction.atomic():
+            run = ImportRun.objects.create(requested_by=actor.name, name=name, staged_path=str(staged))
+            _tell(EventType.IMPORT_REQUESTED, actor, run)
+            queue.enqueue(queue.IMPORT_SESSIONS, str(run.pk))
+    except BaseException:
+        staged.unlink(missing_ok=True)
+        raise
+    return run
+
+
+def run_import(run_id: uuid.UUID | str) -> None:
+    """Imports a queued upload. A task that is delivered twice, or was cancelled before it began, does nothing."""
+    claimed = ImportRun.objects.filter(pk=run_id, state=ImportState.QUEUED).update(
+        state=ImportState.RUNNING, heartbeat_at=datetime.now(UTC)
+    )
+    if not claimed:
+        return
+    run = ImportRun.objects.get(pk=run_id)
+    actor = system_actor(f"import for {run.requested_by}"[:150])
+    try:
+        _Run(run, actor, _silent).over_upload()
+    finally:
+        Path(run.staged_path).unlink(missing_ok=True)
+
+
+def cancel_import(*, actor: Actor, run_id: uuid.UUID | str) -> ImportRun:
+    """Asks a run to stop; one that still waits ends at once. Runs that have ended stay as they are."""
+    require(actor, Action.IMPORT)
+    run = ImportRun.objects.get(pk=run_id)
+    with transaction.atomic():
+        waiting = ImportRun.objects.filter(pk=run_id, state=ImportState.QUEUED)
+        if waiting.update(state=ImportState.CANCELLED, cancel_requested=True, finished_at=datetime.now(UTC)):
+            Path(run.staged_path).unlink(missing_ok=True)
+        elif not ImportRun.objects.filter(pk=run_id, state=ImportState.RUNNING).update(cancel_requested=True):
+            return run
+        _tell(EventType.IMPORT_CANCELLED, actor, run)
+    run.refresh_from_db()
+    return run
+
+
+class _Run:
+    """Keeps a run's row up to date while its sources are imported."""
+
+    def __init__(self, run: ImportRun, actor: Actor, progress: ProgressReport) -> None:
+        self.run = run
+        self.actor = actor
+        self.progress = progress
+        self.outcomes: list[SourceOutcome] = []
+        self.counts: dict[str, int] = {}
+        self._next_save = time.monotonic() + SAVE_INTERVAL
+        self._is_cancelled = False
+
+    def over_paths(self, paths: list[Path]) -> ImportRun:
+        for path in paths:
+            try:
+                for file in files_of(path):
+                    if self._is_cancelled:
+                        break
+                    self._take(file, name=str(file), is_staged=False)
+            except ImportFailed as error:
+                self._add(SourceOutcome(name=str(path), state=SourceState.FAILED, error=str(error)))
+        return self._end()
+
+    def over_upload(self) -> ImportRun:
+        self._take(Path(self.run.staged_path), name=self.run.name, is_staged=True)
+        return self._end()
+
+    def _take(self, file: Path, *, name: str, is_staged: bool) -> None:
+        def advance(done: int, total: int) -> None:
+            self.progress(name, done, total, len(self.outcomes))
+            self._save_sometimes()
+
+        try:
+            outcome = import_source(
+                actor=self.actor, path=file, name=name, is_staged=is_staged, progress=advance, cancelled=self._asked_to_stop
+            )
+        except Exception as error:  # noqa: BLE001  a broken source must not end the run; what it was is said
+            text = f"It could not be read ({type(error).__name__}). Nothing was shown of it; the other sources went on."
+            outcome = SourceOutcome(name=name, state=SourceState.FAILED, error=text)
+        self._add(outcome)
+        self.progress(name, outcome.bytes, outcome.bytes, len(self.outcomes))
+
+    def _add(self, outcome: SourceOutcome) -> None:
+        self.outcomes.append(outcome)
+        for name, value in (
+            (f"sources_{outcome.state.value}", 1),
+            ("sources", 1),
+            ("entries", outcome.entries),
+            ("bytes", outcome.bytes),
+            ("problems", outcome.problems),
+        ):
+            self.counts[name] = self.counts.get(name, 0) + value
+        self._save_sometimes()
+
+    def _asked_to_stop(self) -> bool:
+        self._save_sometimes()
+        return self._is_cancelled
+
+    def _save_sometimes(self) -> None:
+        now = time.monotonic()
+        if now < self._next_save:
+            return
+        self._next_save = now + SAVE_INTERVAL
+        ImportRun.objects.filter(pk=self.run.pk).update(counts=self.counts, heartbeat_at=datetime.now(UTC))
+        self._is_cancelled = ImportRun.objects.filter(pk=self.run.pk, cancel_requested=True).exists()
+
+    def _end(self) -> ImportRun:
+        run, states = self.run, {outcome.state for outcome in self.outcomes}
+        failed = [outcome for outcome in self.outcomes if outcome.state is SourceState.FAILED]
+        run.state = ImportState.FAILED if failed else ImportState.COMPLETED
+        if self._is_cancelled or SourceState.CANCELLED in states:
+            run.state = ImportState.CANCELLED
+        run.error = failed[0].error if len(failed) == len(self.outcomes) and failed else ""
+        listed = [*failed, *(outcome for outcome in self.outcomes if outcome.state is not SourceState.FAILED)][:MAX_LISTED]
+        run.files, run.counts, run.finished_at = msgspec.to_builtins(listed), self.counts, datetime.now(UTC)
+        with contextlib.suppress(DatabaseError), transaction.atomic():  # a full disk: the caller still gets the outcomes
+            run.save()
+            _tell(EventType.IMPORT_FINISHED, self.actor, run)
+        return run
+
+
+def _tell(event_type: EventType, actor: Actor, run: ImportRun) -> None:
+    log.append(
+        IMPORTS_STREAM,
+        event_type,
+        actor=actor,
+        result=EventResult.FAILED if run.state == ImportState.FAILED else EventResult.ALLOWED,
+        target=("import", str(run.pk)),
+        reason=run.error,
+        payload={"name": run.name, "state": run.state, "counts": run.counts},
+    )

@@ -1,0 +1,193 @@
+"""One source from its bytes to a complete session."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import BinaryIO
+
+from django.db import DatabaseError, IntegrityError
+
+from sessions_app.events.actors import Actor
+from sessions_app.models import Session, SourceFile
+from sessions_app.readers.base import Reader, SourceReading
+from sessions_app.readers.detect import HEAD_BYTES, known_formats, reader_for
+from sessions_app.services.imports import identity, sources
+from sessions_app.services.imports.finish import finish
+from sessions_app.services.imports.frames import Framer
+from sessions_app.services.imports.lanes import Lane
+from sessions_app.services.imports.outcomes import ImportFailed, ImportStopped, SourceOutcome, SourceState
+from sessions_app.services.imports.writer import SourceWriter
+
+Progress = Callable[[int, int], None]
+"""Called with (bytes read, bytes in all) after every batch."""
+
+
+def _nothing(_done: int, _total: int) -> None:
+    return
+
+
+def import_source(
+    *, actor: Actor, path: Path, name: str = "", is_staged: bool = False, progress: Progress = _nothing, cancelled: Callable[[], bool]
+) -> SourceOutcome:
+    """Imports one file, or brings its session up to date. Errors come back as a failed outcome, in a sentence.
+
+    `name` is what people gave; of an upload (`is_staged`) the path itself says nothing.
+    """
+    label = name or str(path)
+    try:
+        with path.open("rb") as file:
+            return _SourceImport(actor, file, path, label, is_staged=is_staged, progress=progress, cancelled=cancelled).run()
+    except ImportFailed as error:
+        return SourceOutcome(name=label, state=SourceState.FAILED, error=str(error))
+    except ImportStopped:
+        note = "It was cancelled. What was read so far is kept, hidden, and the next import of this file goes on from there."
+        return SourceOutcome(name=label, state=SourceState.CANCELLED, error=note)
+    except IntegrityError:
+        text = "Another import of the same session is under way. Nothing of this one was kept; repeat it when the other is done."
+        return SourceOutcome(name=label, state=SourceState.FAILED, error=text)
+    except DatabaseError as error:
+        return SourceOutcome(name=label, state=SourceState.FAILED, error=database_sentence(error))
+    except OSError as error:
+        text = f"The file can't be read ({error.strerror or error}). Nothing was changed; check that it exists and may be read."
+        return SourceOutcome(name=label, state=SourceState.FAILED, error=text)
+
+
+def database_sentence(error: DatabaseError) -> str:
+    """What a failing database means for the person who imports."""
+    kept = "Complete batches are kept, hidden; repeat the import to go on from there."
+    if "full" in str(error).lower():
+        return f"There is no space left for the database. {kept} Free some space first."
+    if "locked" in str(error).lower():
+        return f"The database was busy for too long. {kept}"
+    return f"The database refused a write ({error}). {kept}"
+
+
+class _SourceImport:
+    """The steps of one import, with what they share."""
+
+    def __init__(
+        self, actor: Actor, file: BinaryIO, path: Path, label: str, *, is_staged: bool, progress: Progress, cancelled: Callable[[], bool]
+    ) -> None:
+        self.actor = actor
+        self.file = file
+        self.path = f"upload:{label}"[:1000] if is_staged else sources.path_of(path)
+        self.reader_path = label if is_staged else str(path)
+        self.label = label
+        self.is_staged = is_staged
+        self.progress = progress
+        self.cancelled = cancelled
+        self.size = os.fstat(file.fileno()).st_size
+
+    def run(self) -> SourceOutcome:
+        if not self.is_staged and (known := sources.unchanged_source(self.path, self.file)):
+            return self._unchanged(known)
+        reader = self._reader()
+        self.file.seek(0)
+        reading = reader.read(self.file, path=self.reader_path, cancelled=self.cancelled)
+        session = self._session(reader, reading)
+        stored = session.source_files.order_by("-version", "-imported_at").first()
+        state = sources.compare(self.file, self.size, stored)
+        if state is SourceState.UNCHANGED and stored is not None:
+            return self._unchanged(stored)
+        return self._fill(reader, reading, session, state, stored)
+
+    def _reader(self) -> Reader:
+        self.file.seek(0)
+        head = self.file.read(HEAD_BYTES)
+        if not head.strip():
+            raise ImportFailed("The file is empty. Nothing was changed.")
+        reader = reader_for(head)
+        if reader is None:
+            raise ImportFailed(f"This is no session file that can be read here (known: {known_formats()}). Nothing was changed.")
+        return reader
+
+    def _session(self, reader: Reader, reading: SourceReading) -> Session:
+        """The session of this path if it was imported before, else that of the ids inside the file."""
+        if not self.is_staged:
+            known = SourceFile.objects.filter(path=self.path).select_related("session").order_by("-imported_at").first()
+            if known is not None:
+                return known.session
+        who = reading.identity()
+        key = identity.session_key(reader.name, who)
+        parent = identity.parent_of(reader.name, who)
+        return identity.find_or_make(key, agent=reader.name, title=Path(self.reader_path).stem, parent=parent)
+
+    def _unchanged(self, known: SourceFile) -> SourceOutcome:
+        session = known.session
+        return SourceOutcome(
+            name=self.label,
+            state=SourceState.UNCHANGED,
+            session_id=str(session.pk),
+            title=session.title,
+            entries_total=session.entry_count,
+            bytes=self.size,
+        )
+
+    def _fill(
+        self, reader: Reader, reading: SourceReading, session: Session, state: SourceState, stored: SourceFile | None
+    ) -> SourceOutcome:
+        source = sources.open_source_row(session, self.path, state, stored, (reader.name, reader.version))
+        start = sources.cut_last_frame(source, self.file) if state is SourceState.GROWN else 0
+        source.path = self.path
+        lanes = _LaneOpener(session, source, agent=reader.name)
+        self.file.seek(0)
+        writer = SourceWriter(actor=self.actor, source=source, reading=reading, open_lane=lanes, framer=Framer(start=start))
+        writer.lane("")
+        for record in reading:
+            if writer.add(record):
+                self.progress(writer.bytes_seen, self.size)
+        if self.cancelled():
+            writer.flush(is_last=True)
+            raise ImportStopped
+        if writer.bytes_seen < self.size:
+            raise ImportFailed("The file became shorter while it was read. What was read is kept, hidden; repeat the import.")
+        writer.flush(is_last=True)
+        notes = _notes(state, source)
+        finish(actor=self.actor, writer=writer, reading=reading, file=self.file, notes=notes)
+        return self._outcome(state, writer, reading, notes)
+
+    def _outcome(self, state: SourceState, writer: SourceWriter, reading: SourceReading, notes: list[str]) -> SourceOutcome:
+        main = Session.objects.get(pk=writer.lane("").session.pk)
+        report = reading.report()
+        return SourceOutcome(
+            name=self.label,
+            state=SourceState.NEW if state is SourceState.GROWN and not writer.lane("").session.is_complete else state,
+            session_id=str(main.pk),
+            title=main.title,
+            entries=sum(lane.added for lane in writer.lanes.values()),
+            entries_total=main.entry_count,
+            bytes=report.bytes_read,
+            problems=sum(report.by_problem.values()),
+            checkpoints=report.checkpoints,
+            children=len(reading.child_sessions()),
+            duplicates=report.duplicates,
+            notes=notes,
+        )
+
+
+class _LaneOpener:
+    """Opens the lane of the session itself, or of one of its side chains."""
+
+    def __init__(self, session: Session, source: SourceFile, *, agent: str) -> None:
+        self.session = session
+        self.source = source
+        self.agent = agent
+
+    def __call__(self, child_key: str) -> Lane:
+        session = self.session
+        if child_key:
+            key = identity.child_key_of(self.session, child_key)
+            session = identity.find_or_make(key, agent=self.agent, title="Side chain", parent=self.session)
+        lane = Lane(session)
+        if session.entry_count:
+            lane.resume(self.source)
+        return lane
+
+
+def _notes(state: SourceState, source: SourceFile) -> list[str]:
+    if state is not SourceState.REWRITTEN:
+        return []
+    return [
+        f"The file no longer begins as it did: this is version {source.version} of it. "
+        "Entries that were stored stay as they are; rows that are new were added at the end."
+    ]

@@ -1,0 +1,99 @@
+"""What is known of a source before it is read: unchanged, grown, rewritten, or never seen."""
+
+import hashlib
+import os
+from pathlib import Path
+from typing import BinaryIO
+
+from django.db import transaction
+
+from sessions_app.models import Record, RecordFrame, Session, SourceFile
+from sessions_app.services.imports.outcomes import SourceState
+
+TAIL_BYTES = 65_536
+_BLOCK = 1 << 20
+
+
+def tail_hash(file: BinaryIO, size: int) -> bytes:
+    """sha256 of the last `TAIL_BYTES` before `size`; 32 bytes."""
+    file.seek(max(0, size - TAIL_BYTES))
+    return hashlib.sha256(file.read(min(size, TAIL_BYTES))).digest()
+
+
+def prefix_hash(file: BinaryIO, size: int) -> bytes:
+    """sha256 of the first `size` bytes; 32 bytes."""
+    file.seek(0)
+    digest = hashlib.sha256()
+    while size > 0 and (block := file.read(min(_BLOCK, size))):
+        digest.update(block)
+        size -= len(block)
+    return digest.digest()
+
+
+def unchanged_source(path: str, file: BinaryIO) -> SourceFile | None:
+    """The stored source of this path, if size, time and tail say that nothing was written since. Reads 64 kB at most."""
+    known = SourceFile.objects.filter(path=path, is_complete=True).select_related("session").order_by("-version", "-imported_at").first()
+    if known is None:
+        return None
+    status = os.fstat(file.fileno())
+    if (status.st_size, status.st_mtime_ns) != (known.size, known.mtime_ns):
+        return None
+    return known if tail_hash(file, known.size) == bytes(known.tail_hash) else None
+
+
+def compare(file: BinaryIO, size: int, stored: SourceFile | None) -> SourceState:
+    """How a file stands to what is stored of its session: new, grown, unchanged (or an earlier state), rewritten.
+
+    Proven by a hash over the whole shared part, never guessed from size or time.
+    """
+    if stored is None:
+        return SourceState.NEW
+    if stored.size <= size and prefix_hash(file, stored.size) == bytes(stored.content_hash or hashlib.sha256().digest()):
+        return SourceState.UNCHANGED if stored.size == size and stored.is_complete else SourceState.GROWN
+    if stored.is_complete and size < stored.size and prefix_hash(file, size) == _stored_prefix_hash(stored, size):
+        return SourceState.UNCHANGED
+    return SourceState.REWRITTEN
+
+
+def _stored_prefix_hash(stored: SourceFile, size: int) -> bytes:
+    from sessions_app.services.exports import source_bytes  # noqa: PLC0415  exports stand beside imports
+
+    digest = hashlib.sha256()
+    for block in source_bytes(stored):
+        digest.update(block[:size])
+        size -= min(size, len(block))
+        if not size:
+            break
+    return digest.digest()
+
+
+def open_source_row(session: Session, path: str, state: SourceState, stored: SourceFile | None, reader: tuple[str, int]) -> SourceFile:
+    """The row that the import fills: the stored one where the file only grew, else a new version."""
+    name, version = reader
+    if state is SourceState.GROWN and stored is not None:
+        return stored
+    number = stored.version + 1 if stored is not None else 1
+    return SourceFile.objects.create(session=session, path=path, version=number, reader=name, reader_version=version)
+
+
+def cut_last_frame(source: SourceFile, file: BinaryIO) -> int:
+    """Takes the last frame and its records back, since its last line may have been cut short. Returns where to go on.
+
+    Entries stay: they are recognised when their rows are read again.
+    """
+    last = RecordFrame.objects.filter(source_file=source).order_by("-offset").first()
+    if last is None:
+        return 0
+    digest = prefix_hash(file, last.offset)
+    with transaction.atomic():
+        last.delete()
+        Record.objects.filter(source_file=source, offset__gte=last.offset).delete()
+        source.record_count = Record.objects.filter(source_file=source).count()
+        source.size, source.content_hash, source.is_complete = last.offset, digest, False
+        source.save(update_fields=["size", "content_hash", "record_count", "is_complete"])
+    return last.offset
+
+
+def path_of(path: Path) -> str:
+    """A path as sources are stored: absolute, links not followed, without bytes that no text can hold."""
+    return os.path.abspath(path).encode("utf-8", "surrogateescape").decode("utf-8", "replace")[-1000:]  # noqa: PTH100

@@ -1,0 +1,146 @@
+"""Writes what a reader yields, in transactions so short that nobody else waits for them."""
+
+import time
+from collections.abc import Callable
+
+import zstandard
+from django.db import transaction
+
+from sessions_app.engine.entries import Part
+from sessions_app.events import log
+from sessions_app.events.actors import Actor
+from sessions_app.events.types import EventType
+from sessions_app.models import Blob, Record, RecordFrame, Session, SourceFile
+from sessions_app.readers.base import ParsedEntry, SourceReading
+from sessions_app.readers.base import Record as ParsedRecord
+from sessions_app.services.imports.bulk import BulkInsert, id_value
+from sessions_app.services.imports.frames import Framer
+from sessions_app.services.imports.lanes import Lane, entry_insert
+
+BATCH_BYTES = 1_000_000
+BATCH_ROWS = 1_000
+EVENT_INTERVAL = 0.25  # seconds between two `entries.appended` of one session
+MAX_KIND = 80
+
+
+class SourceWriter:
+    """Turns the records of one source into rows. One transaction per batch, about 20 ms of writing each.
+
+    `open_lane` gives the lane of a child key ("" is the session itself).
+    """
+
+    def __init__(
+        self, *, actor: Actor, source: SourceFile, reading: SourceReading, open_lane: Callable[[str], Lane], framer: Framer
+    ) -> None:
+        self.source = source
+        self.lanes: dict[str, Lane] = {}
+        self.bytes_seen = 0
+        self._actor = actor
+        self._reading = reading
+        self._open_lane = open_lane
+        self._framer = framer
+        self._source_key = id_value(source.pk, SourceFile)
+        self._ordinal = 0
+        self._stored_records = source.record_count
+        self._records: list[tuple[object, ...]] = []
+        self._frames: list[tuple[object, ...]] = []
+        self._blobs: dict[str, tuple[object, ...]] = {}
+        self._batch_bytes = 0
+        self._next_event = 0.0
+        self._compressor = zstandard.ZstdCompressor(level=3)
+        self._insert_records = BulkInsert(Record, ("source_file", "ordinal", "line", "offset", "length", "kind"))
+        self._insert_frames = BulkInsert(RecordFrame, ("source_file", "offset", "length", "data"))
+        self._insert_blobs = BulkInsert(
+            Blob, ("sha256", "media_type", "size", "width", "height", "compressed", "data"), ignore_existing=True
+        )
+        self._insert_entries = entry_insert()
+
+    def add(self, record: ParsedRecord) -> bool:
+        """Takes one record. True when a batch was written."""
+        self._framer.add(record.raw, record.offset)
+        self.bytes_seen += record.length
+        if self._ordinal >= self._stored_records:
+            self._records.append((self._source_key, self._ordinal, record.line, record.offset, record.length, record.kind[:MAX_KIND]))
+        if record.entry is not None:
+            self._add_entry(record.entry)
+        self._ordinal += 1
+        self._batch_bytes += record.length
+        if self._framer.is_full:
+            self._close_frame()
+        if self._batch_bytes >= BATCH_BYTES or len(self._records) >= BATCH_ROWS:
+            self.flush()
+            return True
+        return False
+
+    def lane(self, child_key: str) -> Lane:
+        """The lane of a side chain, opened when it is first asked for."""
+        lane = self.lanes.get(child_key)
+        if lane is None:
+            lane = self.lanes[child_key] = self._open_lane(child_key)
+        return lane
+
+    def _add_entry(self, entry: ParsedEntry) -> None:
+        written = self.lane(entry.child_key).take(entry, self._source_key, self._ordinal)
+        if not written:
+            return
+        for digest, (media_type, data) in entry.blobs.items():
+            if digest not in self._blobs:
+                self._blobs[digest] = self._blob(digest, media_type, data, entry.parts)
+                self._batch_bytes += len(data)
+
+    def _blob(self, digest: str, media_type: str, data: bytes, parts: tuple[Part, ...]) -> tuple[object, ...]:
+        shown = next((part for part in parts if part.blob == digest), None)
+        is_text = media_type.startswith("text/")
+        stored = self._compressor.compress(data) if is_text else data
+        width, height = (shown.width, shown.height) if shown else (0, 0)
+        return (digest, media_type, len(data), width, height, is_text, stored)
+
+    def _close_frame(self) -> None:
+        frame = self._framer.close()
+        if frame is not None:
+            self._frames.append((self._source_key, *frame))
+
+    def flush(self, *, is_last: bool = False) -> None:
+        """Writes everything taken so far in one transaction."""
+        self._batch_bytes = 0
+        if self._ordinal < self._stored_records:
+            return  # still among what is stored
+        self._close_frame()
+        rows = [row for lane in self.lanes.values() for row in lane.take_rows()]
+        with transaction.atomic():
+            self._insert_blobs.insert(list(self._blobs.values()))
+            self._insert_frames.insert(self._frames)
+            self._insert_records.insert(self._records)
+            self._insert_entries.insert(rows)
+            SourceFile.objects.filter(pk=self.source.pk).update(
+                size=self.bytes_seen, record_count=self._ordinal, content_hash=self._framer.hash.digest()
+            )
+            for lane in self.lanes.values():
+                self._save_counters(lane)
+            self._announce(is_last=is_last)
+        self._records, self._frames, self._blobs = [], [], {}
+        self._reading.mark_written()
+
+    def _save_counters(self, lane: Lane) -> None:
+        if lane.next_index != lane.session.entry_count:
+            Session.objects.filter(pk=lane.session.pk).update(
+                entry_count=lane.next_index, tokens_total=lane.tokens, head_hash=lane.head_hash, failure_count=lane.failures
+            )
+            lane.session.entry_count = lane.next_index
+
+    def _announce(self, *, is_last: bool) -> None:
+        """Tells followers what was appended, at most once per `EVENT_INTERVAL`, and always at the end."""
+        now = time.monotonic()
+        if now < self._next_event and not is_last:
+            return
+        self._next_event = now + EVENT_INTERVAL
+        for lane in self.lanes.values():
+            if lane.announced < lane.next_index:
+                log.append(
+                    log.session_stream(lane.session.pk),
+                    EventType.ENTRIES_APPENDED,
+                    actor=self._actor,
+                    target=("session", str(lane.session.pk)),
+                    payload={"first": lane.announced, "last": lane.next_index - 1, "count": lane.next_index - lane.announced},
+                )
+                lane.announced = lane.next_index
