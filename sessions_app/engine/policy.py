@@ -114,6 +114,8 @@ def check_value(field: str, value: object) -> object:
     low, high = _RANGES.get(field, (None, None))
     if low is not None and high is not None and checked is not None and not low <= checked <= high:
         raise ValueError(f"{field} must lie between {low:,} and {high:,}, not at {checked:,}.")
+    if field == "summarisers" and not checked:
+        raise ValueError("A policy needs at least one summariser.")
     if field == "summarisers" and (unknown := [name for name in checked if name not in SUMMARISERS]):
         raise ValueError(f"There is no summariser {unknown[0]!r}; known are {', '.join(SUMMARISERS)}.")
     return value

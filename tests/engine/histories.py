@@ -8,9 +8,8 @@ from sessions_app.engine.terms import Kind, Lineage, PartKind, Role, SegmentKind
 
 
 def entry(index: int, role: Role, kind: Kind, *parts: Part, key: str = "", **more) -> Entry:
-    return Entry(
-        index=index, role=role, kind=kind, parts=parts, tokens=counting.estimate_parts(parts), source_id=f"e{index}", message_key=key, **more
-    )
+    tokens = counting.estimate_parts(parts)
+    return Entry(index=index, role=role, kind=kind, parts=parts, tokens=tokens, source_id=f"e{index}", message_key=key, **more)
 
 
 def text(words: str, **more) -> Part:
@@ -84,30 +83,31 @@ def tidy_histories(draw: st.DrawFn, max_turns: int = 8) -> list[Entry]:
     story = Story()
     if draw(st.booleans()):
         story.system()
-    serial = 0
-    for _ in range(draw(st.integers(0, max_turns))):
+    for turn in range(draw(st.integers(0, max_turns))):
         if draw(st.booleans()):
             story.reminder(draw(WORDS))
         story.user(draw(WORDS))
-        for _ in range(draw(st.integers(0, 4))):
-            serial += 1
-            calls = [f"t{serial}.{number}" for number in range(draw(st.integers(1, 3)))]
-            key = f"k{serial}"
-            if draw(st.booleans()):
-                story.says(draw(WORDS), key=key)
-            for call_id in calls:
-                story.calls(call_id, key=key)
-            if draw(st.integers(0, 5)) == 0:
-                story.user("And mind the tests.")
-            if draw(st.integers(0, 5)) == 0:
-                story.notice()
-            for call_id in draw(st.permutations(calls)):
-                story.result(call_id, words=draw(WORDS))
-                if draw(st.booleans()):
-                    story.reminder(draw(WORDS), glued=draw(st.booleans()))
+        for step in range(draw(st.integers(0, 4))):
+            _add_step(draw, story, f"{turn}.{step}")
         if draw(st.integers(0, 3)):
-            story.says(draw(WORDS), key=f"end{len(story.entries)}")
+            story.says(draw(WORDS), key=f"end{turn}")
     return story.entries
+
+
+def _add_step(draw: st.DrawFn, story: Story, key: str) -> None:
+    calls = [f"{key}.{number}" for number in range(draw(st.integers(1, 3)))]
+    if draw(st.booleans()):
+        story.says(draw(WORDS), key=key)
+    for call_id in calls:
+        story.calls(call_id, key=key)
+    if draw(st.integers(0, 5)) == 0:
+        story.user("And mind the tests.")
+    if draw(st.integers(0, 5)) == 0:
+        story.notice()
+    for call_id in draw(st.permutations(calls)):
+        story.result(call_id, words=draw(WORDS))
+        if draw(st.booleans()):
+            story.reminder(draw(WORDS), glued=draw(st.booleans()))
 
 
 def histories() -> st.SearchStrategy[list[Entry]]:
