@@ -1,6 +1,7 @@
 """Names of agents and models, as their makers and users write them."""
 
 AGENT_NAMES = {
+    "claude-code": "Claude Code",
     "claude_code": "Claude Code",
     "codex": "Codex",
     "opencode": "OpenCode",
