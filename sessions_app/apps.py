@@ -6,3 +6,7 @@ from django.apps import AppConfig
 class SessionsAppConfig(AppConfig):
     name = "sessions_app"
     verbose_name = "Palimpsest"
+
+    def ready(self) -> None:
+        """Registers the tasks: a worker looks for them by itself, but pages and commands must know them to start them."""
+        from sessions_app import tasks  # noqa: F401, PLC0415  models must be loaded before

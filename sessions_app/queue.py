@@ -8,6 +8,4 @@ IMPORT_SESSIONS = "sessions_app.import_sessions"
 
 def enqueue(task_name: str, *arguments: str) -> None:
     """Queues a task once the surrounding transaction commits, so that it finds the rows that it is about."""
-    if task_name not in current_app.tasks:
-        current_app.loader.import_default_modules()  # only a worker has looked for the tasks by itself
     current_app.tasks[task_name].delay_on_commit(*arguments)  # type: ignore[attr-defined]  # of Celery's task for Django
