@@ -10,7 +10,9 @@ from channels.db import database_sync_to_async
 from channels.generic.websocket import AsyncWebsocketConsumer
 
 from sessions_app import permissions
+from sessions_app.events.actors import Actor
 from sessions_app.live.hub import Follower, current_hub
+from sessions_app.models import ActorKind
 from sessions_app.permissions import Action, ActionRefused, NoAccess
 
 logger = structlog.get_logger(__name__)
@@ -31,7 +33,7 @@ class FollowingConsumer(AsyncWebsocketConsumer):
         # Accepted first: a refused handshake would not carry the code, and the page would try for ever.
         await self.accept()
         self._pump: asyncio.Task[None] | None = None
-        code = await self._refusal()
+        code = await database_sync_to_async(self._refusal)()
         if code is not None:
             await self.close(code)
             return
@@ -46,20 +48,21 @@ class FollowingConsumer(AsyncWebsocketConsumer):
             with suppress(asyncio.CancelledError):
                 await self._pump
 
-    def ask_gate(self) -> None:
-        """Raises `NoAccess` or `ActionRefused` when this person may not follow. Runs in a thread."""
+    def ask_gate(self, actor: Actor) -> None:
+        """Raises `NoAccess` or `ActionRefused` when the actor may not follow. Runs in a thread."""
         raise NotImplementedError
 
     def follow(self, after: int) -> AbstractAsyncContextManager[Follower]:
         """The feed of this socket, from a cursor on."""
         raise NotImplementedError
 
-    async def _refusal(self) -> int | None:
+    def _refusal(self) -> int | None:
+        """The code with which to close, or None. Asked at the start and every minute: rights may be taken away."""
+        actor = permissions.actor_of_socket(self.scope)
         try:
-            await database_sync_to_async(self.ask_gate)()
+            self.ask_gate(actor)
         except NoAccess:
-            user = self.scope["user"]
-            return CLOSE_NOT_FOUND if user is not None and user.is_authenticated else CLOSE_FORBIDDEN
+            return CLOSE_FORBIDDEN if actor.kind == ActorKind.ANONYMOUS else CLOSE_NOT_FOUND
         except ActionRefused:
             return CLOSE_FORBIDDEN
         return None
@@ -75,16 +78,18 @@ class FollowingConsumer(AsyncWebsocketConsumer):
     async def _until_refused(self, follower: Follower) -> int:
         loop = asyncio.get_running_loop()
         recheck_at = loop.time() + RECHECK_S
-        while not follower.is_too_slow:
+        while True:
             with suppress(TimeoutError):
                 async with asyncio.timeout_at(recheck_at):
-                    await self.send(text_data=await follower.next_message())
+                    message = await follower.next_message()
+                    if message is None:
+                        return CLOSE_TOO_SLOW
+                    await self.send(text_data=message)
             if loop.time() >= recheck_at:
-                code = await self._refusal()
+                code = await database_sync_to_async(self._refusal)()
                 if code is not None:
                     return code
                 recheck_at = loop.time() + RECHECK_S
-        return CLOSE_TOO_SLOW
 
     def _after(self) -> int:
         """The cursor in the address; 0, and with it a full catch-up, when there is none."""
@@ -100,8 +105,8 @@ class SessionConsumer(FollowingConsumer):
         identifier: uuid.UUID = self.scope["url_route"]["kwargs"]["session_id"]
         return identifier
 
-    def ask_gate(self) -> None:
-        permissions.access_session(permissions.actor_of_socket(self.scope), self._session_id, Action.READ)
+    def ask_gate(self, actor: Actor) -> None:
+        permissions.access_session(actor, self._session_id, Action.READ)
 
     def follow(self, after: int) -> AbstractAsyncContextManager[Follower]:
         return current_hub().follow_session(self._session_id, after)
@@ -110,8 +115,8 @@ class SessionConsumer(FollowingConsumer):
 class ListConsumer(FollowingConsumer):
     """`/ws/sessions/?after=<list cursor>`: the rows of all sessions."""
 
-    def ask_gate(self) -> None:
-        permissions.require(permissions.actor_of_socket(self.scope), Action.READ, target=("socket", "sessions"))
+    def ask_gate(self, actor: Actor) -> None:
+        permissions.require(actor, Action.READ, target=("socket", "sessions"))
 
     def follow(self, after: int) -> AbstractAsyncContextManager[Follower]:
         return current_hub().follow_list(after)

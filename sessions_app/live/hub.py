@@ -21,6 +21,7 @@ logger = structlog.get_logger(__name__)
 LOOK_AGAIN_S = 15
 """A notice may get lost: so long after the last look, the log is read without one."""
 
+PAUSE_AFTER_FAILURE_S = 1
 LIST_GAP_S = 0.25
 QUEUE_MESSAGES = 64
 Render = Callable[[int], Frame]
@@ -33,16 +34,24 @@ class Follower:
     """One socket's end of a feed: messages in order. A follower that does not keep up is dropped, not waited for."""
 
     def __init__(self, capacity: int = QUEUE_MESSAGES) -> None:
-        self._messages: asyncio.Queue[str] = asyncio.Queue(capacity)
+        self._messages: asyncio.Queue[str | None] = asyncio.Queue(capacity)
         self.is_too_slow = False
 
     def offer(self, message: str) -> None:
         try:
             self._messages.put_nowait(message)
         except asyncio.QueueFull:
-            self.is_too_slow = True
+            self.drop()
 
-    async def next_message(self) -> str:
+    def drop(self) -> None:
+        """Ends it: what it has not taken is thrown away, for its browser will ask again from its own cursor."""
+        self.is_too_slow = True
+        while not self._messages.empty():
+            self._messages.get_nowait()
+        self._messages.put_nowait(None)
+
+    async def next_message(self) -> str | None:
+        """The next message; None when the follower was dropped."""
         return await self._messages.get()
 
 
@@ -95,7 +104,7 @@ class Feed:
                 await asyncio.sleep(self._gap_s)
             except Exception as error:  # noqa: BLE001  the layer or the database: the next look may succeed
                 logger.warning("feed_failed", group=self._group, error=type(error).__name__)
-                await asyncio.sleep(1)
+                await asyncio.sleep(PAUSE_AFTER_FAILURE_S)
 
     async def _wait_for_notice(self) -> None:
         with suppress(TimeoutError):
@@ -121,14 +130,15 @@ class Hub:
 
     def follow_session(self, session_id: uuid.UUID, after: int) -> AbstractAsyncContextManager[Follower]:
         """Follows a session from sequence `after` of its stream on."""
-        return self._follow(session_group(session_id), partial(session_frame, session_id), after)
+        return self.follow(session_group(session_id), partial(session_frame, session_id), after)
 
     def follow_list(self, after: int) -> AbstractAsyncContextManager[Follower]:
         """Follows the rows of all sessions from list cursor `after` on, at most four times a second."""
-        return self._follow(SESSIONS, list_frame, after, LIST_GAP_S)
+        return self.follow(SESSIONS, list_frame, after, LIST_GAP_S)
 
     @asynccontextmanager
-    async def _follow(self, group: str, render: Render, after: int, gap_s: float = 0.0) -> AsyncIterator[Follower]:
+    async def follow(self, group: str, render: Render, after: int, gap_s: float = 0.0) -> AsyncIterator[Follower]:
+        """Follows what `render` makes of the log, upon each notice to `group`, at most every `gap_s` seconds."""
         feed = self._feeds.setdefault(group, Feed(group, render, gap_s))
         feed.users += 1  # counted before the first wait, so that nobody closes the feed meanwhile
         follower = Follower()

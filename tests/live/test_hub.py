@@ -1,0 +1,97 @@
+"""The hub: it reads once for all followers, loses nothing between page and socket, and waits for nobody."""
+
+import asyncio
+
+import pytest
+from channels.layers import get_channel_layer
+
+from sessions_app.live.fragments import Frame
+from sessions_app.live.hub import QUEUE_MESSAGES, Follower, Hub
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+class Log:
+    """A log of numbered messages, and how often it was read."""
+
+    def __init__(self) -> None:
+        self.last = 0
+        self.reads = 0
+
+    def after(self, cursor: int) -> Frame:
+        self.reads += 1
+        return Frame(tuple(f"message {seq}" for seq in range(cursor + 1, self.last + 1)), self.last)
+
+    async def add(self, count: int = 1) -> None:
+        self.last += count
+        await get_channel_layer().group_send("log", {"type": "poke", "session": "", "seq": self.last})
+
+
+async def take(follower: Follower, count: int) -> list[str]:
+    return [await asyncio.wait_for(follower.next_message(), 2) for _ in range(count)]
+
+
+async def test_every_follower_gets_every_message_in_order_and_the_log_is_read_once_for_all():
+    hub, log = Hub(), Log()
+    async with hub.follow("log", log.after, 0) as one, hub.follow("log", log.after, 0) as other:
+        reads = log.reads
+        await log.add(3)
+        assert await take(one, 3) == await take(other, 3) == ["message 1", "message 2", "message 3"]
+        assert log.reads == reads + 1
+
+
+async def test_a_follower_that_comes_late_is_caught_up_from_its_cursor():
+    hub, log = Hub(), Log()
+    log.last = 5
+    async with hub.follow("log", log.after, 2) as follower:
+        assert await take(follower, 3) == ["message 3", "message 4", "message 5"]
+        await log.add()
+        assert await take(follower, 1) == ["message 6"]
+
+
+async def test_a_message_whose_notice_got_lost_is_found_without_it(monkeypatch):
+    monkeypatch.setattr("sessions_app.live.hub.LOOK_AGAIN_S", 0.05)
+    hub, log = Hub(), Log()
+    async with hub.follow("log", log.after, 0) as follower:
+        log.last = 1
+        assert await take(follower, 1) == ["message 1"]
+
+
+async def test_a_follower_that_does_not_keep_up_is_dropped_and_holds_up_nobody():
+    hub, log = Hub(), Log()
+    async with hub.follow("log", log.after, 0) as sleeper, hub.follow("log", log.after, 0) as reader:
+        await log.add(QUEUE_MESSAGES)
+        await take(reader, QUEUE_MESSAGES)
+        await log.add()
+        assert await take(reader, 1) == [f"message {QUEUE_MESSAGES + 1}"]
+        assert (sleeper.is_too_slow, reader.is_too_slow) == (True, False)
+
+
+async def test_a_failed_read_does_not_end_the_feed(monkeypatch):
+    monkeypatch.setattr("sessions_app.live.hub.PAUSE_AFTER_FAILURE_S", 0.05)
+    monkeypatch.setattr("sessions_app.live.hub.LOOK_AGAIN_S", 0.05)
+    hub, log = Hub(), Log()
+    broken = [False]
+
+    def after(cursor: int) -> Frame:
+        if broken.pop() if broken else False:
+            raise ConnectionError
+        return log.after(cursor)
+
+    async with hub.follow("log", after, 0) as follower:
+        broken.append(True)
+        await log.add()
+        assert await take(follower, 1) == ["message 1"]
+
+
+async def test_the_last_follower_takes_the_feed_with_it():
+    hub, log = Hub(), Log()
+    async with hub.follow("log", log.after, 0):
+        async with hub.follow("log", log.after, 0):
+            pass
+        await log.add()
+    reads = log.reads
+    await log.add()
+    await asyncio.sleep(0.05)
+    assert log.reads == reads
+    assert get_channel_layer().groups == {}

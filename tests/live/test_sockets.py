@@ -1,0 +1,197 @@
+"""The browser's sockets: who may follow, what they are told, and that nothing is missed between page and socket."""
+
+import re
+import uuid
+
+import pytest
+from asgiref.sync import sync_to_async
+from django.contrib.auth.models import Group
+
+from sessions_app.events import log
+from sessions_app.events.actors import system_actor
+from sessions_app.events.types import EventType
+from sessions_app.models import Event, EventResult, SessionStatus
+from sessions_app.selectors import followed
+from sessions_app.services.compactions.request import request
+from sessions_app.services.compactions.run import run_compaction
+from tests.services.compaction_scenes import long_session
+
+pytestmark = pytest.mark.django_db(transaction=True)
+in_database = sync_to_async
+
+
+@pytest.fixture(autouse=True)
+def _queue_of_nobody(monkeypatch):
+    monkeypatch.setattr("sessions_app.queue.enqueue", lambda *task: None)
+
+
+@pytest.fixture
+def session():
+    return long_session()
+
+
+def say(session, event_type=EventType.ENTRIES_APPENDED):
+    return log.append(log.session_stream(session.pk), event_type, actor=system_actor("test"))
+
+
+def path_of(session, after=0):
+    return f"/ws/sessions/{session.pk}/?after={after}"
+
+
+def cursor_in(frame):
+    return int(re.search(r'id="live-cursor"[^>]*data-seq="(\d+)"', frame)[1])
+
+
+def changed_in(frame):
+    return set(re.search(r'id="live-cursor"[^>]*data-changed="([^"]*)"', frame)[1].split())
+
+
+async def closing_code(socket):
+    output = await socket.receive_output(timeout=2)
+    assert output["type"] == "websocket.close"
+    return output["code"]
+
+
+async def test_what_happens_to_a_session_is_told_to_its_followers(session, operator, connect):
+    async with connect(path_of(session), operator) as socket:
+        event = await in_database(say)(session)
+        frame = await socket.receive_from(timeout=2)
+        assert cursor_in(frame) == event.seq
+        assert changed_in(frame) == {"events", "history"}
+        assert 'id="compaction-panel"' in frame
+        assert 'id="gauge"' in frame
+
+
+async def test_two_followers_get_the_same_bytes_whoever_they_are(session, operator, admin, connect):
+    async with connect(path_of(session), operator) as one, connect(path_of(session), admin) as other:
+        await in_database(say)(session)
+        assert await one.receive_from(timeout=2) == await other.receive_from(timeout=2)
+
+
+async def test_a_socket_is_caught_up_with_what_happened_between_page_and_connection(session, operator, connect):
+    """The gap test: page state and events after its cursor give the state that a later page shows."""
+    cursor = await in_database(followed.session_cursor)(session.pk)
+    await in_database(say)(session)
+    last = await in_database(say)(session, EventType.COMPACTION_REVERTED)
+    async with connect(path_of(session, after=cursor), operator) as socket:
+        frame = await socket.receive_from(timeout=2)
+    assert cursor_in(frame) == last.seq == await in_database(followed.session_cursor)(session.pk)
+    assert changed_in(frame) == {"events", "history", "ledger"}
+
+
+async def test_a_socket_with_nothing_to_catch_up_is_told_nothing(session, operator, connect):
+    event = await in_database(say)(session)
+    async with connect(path_of(session, after=event.seq), operator) as socket:
+        assert await socket.receive_nothing(timeout=0.3)
+
+
+@pytest.mark.parametrize("after", ["", "x", "-1", "9" * 40, "0x10"])
+async def test_a_forged_cursor_means_from_the_start(session, operator, connect, after):
+    event = await in_database(say)(session)
+    async with connect(path_of(session, after=after), operator) as socket:
+        assert cursor_in(await socket.receive_from(timeout=2)) == event.seq
+
+
+async def test_a_compaction_is_followed_to_its_end(session, support, support_actor, connect):
+    async with connect(path_of(session), support) as socket:
+        compaction = (await in_database(request)(actor=support_actor, session=session)).compaction
+        assert f"a{compaction.attempt}" in await socket.receive_from(timeout=2)
+        await in_database(run_compaction)(compaction.pk)
+        last = await in_database(followed.session_cursor)(session.pk)
+        frame = ""
+        while not frame or cursor_in(frame) < last:
+            frame = await socket.receive_from(timeout=2)
+        assert "committed" in frame
+        assert changed_in(frame) >= {"ledger", "history"}
+
+
+async def test_what_a_browser_sends_is_ignored(session, operator, connect):
+    async with connect(path_of(session), operator) as socket:
+        await socket.send_to(text_data='{"type": "compact"}')
+        await socket.send_to(bytes_data=b"\x00" * 100)
+        await in_database(say)(session)
+        assert cursor_in(await socket.receive_from(timeout=2))
+    assert not await Event.objects.filter(type="compaction.requested").aexists()
+
+
+async def test_nobody_follows_without_a_sign_in_and_the_refusal_is_an_event(session, connect):
+    async with connect(path_of(session)) as socket:
+        assert await closing_code(socket) == 4403
+    event = await Event.objects.aget(type="access.refused")
+    assert (event.result, event.target_id, event.actor_kind) == (EventResult.REFUSED, str(session.pk), "anonymous")
+
+
+async def test_somebody_in_no_group_is_told_that_there_is_nothing(session, outsider, connect):
+    for path in (path_of(session), "/ws/sessions/"):
+        async with connect(path, outsider) as socket:
+            assert await closing_code(socket) == 4404
+    assert await Event.objects.filter(type="access.refused", actor_name=outsider.username).acount() == 2
+
+
+async def test_an_unknown_session_and_an_unknown_address_are_closed_with_a_code(operator, connect):
+    for path in (f"/ws/sessions/{uuid.uuid4()}/", "/ws/nothing/"):
+        async with connect(path, operator) as socket:
+            assert await closing_code(socket) == 4404
+
+
+async def test_another_site_cannot_open_a_socket_in_somebodys_name(session, operator, connect):
+    async with connect(path_of(session), operator, origin=b"http://evil.example") as socket:
+        assert not socket.was_accepted
+
+
+@pytest.mark.parametrize("loss", ["sign-out", "no group", "switched off"])
+async def test_a_socket_ends_when_its_person_loses_the_right(session, operator, connect, monkeypatch, loss):
+    monkeypatch.setattr("sessions_app.live.consumers.RECHECK_S", 0.1)
+
+    def lose():
+        if loss == "sign-out":
+            from django.contrib.sessions.models import Session as SignIn
+
+            SignIn.objects.all().delete()
+        elif loss == "no group":
+            operator.groups.remove(Group.objects.get(name="operators"))
+        else:
+            operator.is_active = False
+            operator.save()
+
+    async with connect(path_of(session), operator) as socket:
+        assert await socket.receive_nothing(timeout=0.3)
+        await in_database(lose)()
+        assert await closing_code(socket) == (4404 if loss == "no group" else 4403)
+
+
+async def test_a_socket_that_does_not_keep_up_is_closed_so_that_it_comes_back(session, operator, connect, monkeypatch):
+    monkeypatch.setattr("sessions_app.live.hub.Follower.offer", lambda self, message: self.drop())
+    async with connect(path_of(session), operator) as socket:
+        await in_database(say)(session)
+        assert await closing_code(socket) == 1013
+
+
+async def test_the_list_is_told_the_rows_that_changed_and_only_those(session, operator, connect):
+    other = await in_database(long_session)()
+    async with connect(f"/ws/sessions/?after={await in_database(followed.list_cursor)()}", operator) as socket:
+        session.status = SessionStatus.WORKING
+        await session.asave()
+        await in_database(say)(session)
+        row = await socket.receive_from(timeout=2)
+        assert f'id="row-{session.pk}"' in row
+        assert str(other.pk) not in row
+        assert "working" in row
+
+
+async def test_a_row_that_changes_often_is_told_at_most_four_times_a_second(session, operator, connect):
+    async with connect(f"/ws/sessions/?after={await in_database(followed.list_cursor)()}", operator) as socket:
+        for _ in range(20):
+            await in_database(say)(session)
+        rows = 0
+        while not await socket.receive_nothing(timeout=0.4):
+            await socket.receive_from(timeout=1)
+            rows += 1
+        assert 1 <= rows <= 4
+
+
+async def test_the_list_is_caught_up_with_rows_that_changed_before_it_connected(session, operator, connect):
+    cursor = await in_database(followed.list_cursor)()
+    await in_database(say)(session)
+    async with connect(f"/ws/sessions/?after={cursor}", operator) as socket:
+        assert f'id="row-{session.pk}"' in await socket.receive_from(timeout=2)
