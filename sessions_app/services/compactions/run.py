@@ -7,8 +7,8 @@ import msgspec
 import structlog
 from django.db import transaction
 
-from sessions_app.engine import run as engine_run
 from sessions_app.engine.policy import Policy
+from sessions_app.engine.run import run as engine_run
 from sessions_app.engine.steps import ChunkSummarised, Commit, Ended, PhaseStarted, Planned, Result, Step, Stop, Stopped, Verified
 from sessions_app.engine.terms import Outcome, Phase, Status, Trigger
 from sessions_app.events.types import EventType
@@ -83,7 +83,7 @@ def _stopped(stop: Stop | None, keeper: Keeper) -> Ended | None:
 def _steps(compaction: Compaction, policy: Policy, keeper: Keeper) -> Generator[Step, None, Result]:
     session: Session = compaction.session
     chain = plans.load_chain(session)
-    return engine_run.run(
+    return engine_run(
         shapes=plans.load_shapes(session.pk),
         load=lambda first, last: plans.load_entries(session.pk, first, last),
         chain=chain,
