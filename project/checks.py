@@ -7,7 +7,7 @@ from django.core.checks import CheckMessage, Error, register
 from django.core.checks import Warning as Caution
 from django.utils.module_loading import import_string
 
-LOCAL_BROKER = "memory://"
+LOCAL_BROKER = "memory://localhost/"
 ONE_PROCESS_LAYERS = frozenset({"project.layers.LoopSafeInMemoryChannelLayer", "channels.layers.InMemoryChannelLayer"})
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 
