@@ -92,6 +92,8 @@ def main() -> None:
     ensure_environment(command)
     if command == "test":
         sys.exit(run_tests(sys.argv[2:]))
+    if command == "up":
+        apply_data_directory(sys.argv[2:])
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "project.settings.test" if command == "check_all" else "project.settings.embedded")
     from django.core.management import execute_from_command_line  # noqa: PLC0415
 

@@ -3,6 +3,7 @@
 A threads pool cannot kill what it runs, so whatever runs asks whether it should stop: see `services.compactions.keeper`.
 """
 
+import os
 import threading
 import time
 
@@ -65,6 +66,8 @@ class BackgroundWork:
 
     def start(self) -> None:
         """Returns when tasks are taken."""
+        # Each worker would run all system checks, for which it loads every page: whoever starts this has its own.
+        os.environ.setdefault("CELERY_SKIP_CHECKS", "1")
         worker_state.should_stop = None
         # One after the other: the application's list of queues to consume is read as each worker starts.
         for queue in CONCURRENCY:
