@@ -46,6 +46,7 @@ def sent_parts(message: ViewMessage) -> tuple[Part, ...]:
         place = next(place for place in range(len(parts) - 1, -1, -1) if parts[place].kind is PartKind.RESULT)
         if parts[place].chars:
             raise ValueError("A reminder can be glued only to a result whose whole text is loaded.")
-        texts = [text for text in (parts[place].text, view_part.part.text) if text]
+        # The agent that does this takes the white space off both before it joins them.
+        texts = [text for text in (parts[place].text.strip(), view_part.part.text.strip()) if text]
         parts[place] = msgspec.structs.replace(parts[place], text="\n\n".join(texts))
     return tuple(parts)
