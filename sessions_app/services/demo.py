@@ -2,15 +2,17 @@
 
 import json
 import secrets
-import tempfile
 import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from django.conf import settings
 from django.contrib.auth.models import User
 
 from sessions_app.demo.catalogue import CATALOGUE, DemoSession
+from sessions_app.demo.other_stories import SideFiles
+from sessions_app.demo.transcript import Transcript
 from sessions_app.engine.terms import Lineage
 from sessions_app.events.actors import Actor
 from sessions_app.models import Compaction, PolicyScope, Session
@@ -46,24 +48,26 @@ def is_wanted() -> bool:
     """Whether nobody uses this installation yet: it has no account, and no session but those of the demo."""
     if User.objects.exists():
         return False
-    ours = [demo.files()[0].session_id for demo in CATALOGUE]
-    return all(any(session_id in key for session_id in ours) for key in Session.objects.values_list("source_key", flat=True))
+    keys = list(Session.objects.values_list("source_key", flat=True))
+    ours = [demo.files()[0].session_id for demo in CATALOGUE] if keys else []
+    return all(any(session_id in key for session_id in ours) for key in keys)
 
 
 def fill(*, actor: Actor) -> DemoReport:
     """Imports the demo's sessions, compacts some of them for real, and makes one account per role. Takes a few seconds.
 
+    The files stay in `demo` under the data directory, as something to try the import with.
     Does nothing unless `is_wanted`. The accounts come last: when it is interrupted before, the next call goes on.
     """
     if not is_wanted():
         return DemoReport()
     now = datetime.now(UTC)
-    with tempfile.TemporaryDirectory(prefix="palimpsest-demo-") as folder:
-        for demo in CATALOGUE:
-            _write(Path(folder), demo, now)
-        import_paths(actor=actor, paths=[folder])
-    for demo in CATALOGUE:
-        transcript, _ = demo.files()
+    folder = Path(settings.DATA_DIR) / "demo"
+    stories = [(demo, *demo.files()) for demo in CATALOGUE]
+    for demo, transcript, children in stories:
+        _write(folder, transcript, children, now - demo.ended_ago)
+    import_paths(actor=actor, paths=[folder])
+    for demo, transcript, _ in stories:
         session = Session.objects.filter(source_key__endswith=transcript.session_id, parent=None).first()
         if session is not None:
             _prepare(actor, session, demo)
@@ -75,15 +79,13 @@ def fill(*, actor: Actor) -> DemoReport:
     return DemoReport(sessions=listed.count(), entries=sum(Session.objects.values_list("entry_count", flat=True)), sign_ins=sign_ins)
 
 
-def _write(folder: Path, demo: DemoSession, now: datetime) -> None:
-    transcript, children = demo.files()
-    ends_at = now - demo.ended_ago
+def _write(folder: Path, transcript: Transcript, children: SideFiles, ends_at: datetime) -> None:
     project = folder / transcript.cwd.replace("/", "-")
-    project.mkdir(exist_ok=True)
+    project.mkdir(parents=True, exist_ok=True)
     (project / f"{transcript.session_id}.jsonl").write_bytes(transcript.render(ends_at))
     if children:
         side = project / transcript.session_id / "subagents"
-        side.mkdir(parents=True)
+        side.mkdir(parents=True, exist_ok=True)
         for child, about in children:
             (side / f"agent-{child.agent_id}.jsonl").write_bytes(child.render(ends_at))
             (side / f"agent-{child.agent_id}.meta.json").write_text(json.dumps(about))
@@ -107,8 +109,10 @@ def _steer(actor: Actor, session: Session, demo: DemoSession) -> None:
         if step == "compact":
             _compact(actor, session)
             continue
-        generations = made.filter(generation__isnull=False).order_by("generation").values_list("generation", flat=True)
-        revert(actor=actor, session=session, generation=generations[int(step.removeprefix("revert:")) - 1])
+        wanted = int(step.removeprefix("revert:"))
+        generations = list(made.filter(generation__isnull=False).order_by("generation").values_list("generation", flat=True))
+        if len(generations) > wanted:
+            revert(actor=actor, session=session, generation=generations[wanted - 1])
 
 
 def _compact(actor: Actor, session: Session) -> None:
