@@ -1,10 +1,20 @@
 """Every input of a page, what stands in the address included."""
 
-from django import forms
-from django.contrib.auth.forms import AuthenticationForm
-from django.core.exceptions import BadRequest
+from dataclasses import dataclass
+from typing import TypedDict
+from typing import Any
 
+from django import forms
+from django.conf import settings
+from django.contrib.auth.forms import AuthenticationForm
+from django.core.exceptions import BadRequest, ValidationError
+from django.core.files.uploadedfile import UploadedFile
+
+from sessions_app.engine.terms import Lineage, Profile
 from sessions_app.models import SessionKind, SessionStatus
+from sessions_app.selectors.compact_preview import MAX_INSTRUCTIONS_CHARS
+from sessions_app.selectors.history import HistoryOptions, Layout
+from sessions_app.selectors.history_window import Detail
 from sessions_app.selectors.session_filters import VIEWS, SessionFilters
 from sessions_app.selectors.session_list import DEFAULT_SORT, ORDERINGS
 
@@ -15,6 +25,40 @@ class SignInForm(AuthenticationForm):
     """User name and password. Says one thing for every way of being wrong."""
 
     error_messages = {"invalid_login": _WRONG, "inactive": _WRONG}  # noqa: RUF012  Django's own shape
+
+
+class _ManyFiles(forms.ClearableFileInput):
+    allow_multiple_selected = True
+
+
+class _FilesField(forms.FileField):
+    """One or more files, none of them empty or larger than the installation takes."""
+
+    def clean(self, data: Any, initial: Any = None) -> "list[UploadedFile[Any]]":
+        given = data if isinstance(data, list | tuple) else [data]
+        return [self._clean_one(file, initial) for file in given or [None]]
+
+    def _clean_one(self, data: Any, initial: Any) -> "UploadedFile[Any]":
+        file: UploadedFile[Any] = super().clean(data, initial)
+        if file.size is not None and file.size > settings.UPLOAD_MAX_BYTES:
+            limit = settings.UPLOAD_MAX_BYTES // 1_000_000
+            raise ValidationError(
+                f"{file.name} is larger than {limit} MB, so nothing was imported. The command “manage.py import_sessions” takes any size."
+            )
+        return file
+
+
+class UploadForm(forms.Form):
+    """Session files to import."""
+
+    transcripts = _FilesField(
+        widget=_ManyFiles(),
+        error_messages={
+            "required": "No file was chosen, so nothing was imported.",
+            "missing": "No file was chosen, so nothing was imported.",
+            "empty": "A chosen file is empty, so nothing was imported.",
+        },
+    )
 
 
 class SessionListForm(forms.Form):
@@ -51,3 +95,112 @@ class SessionListForm(forms.Form):
         """The column, and whether its natural direction is reversed. Call `filters` first."""
         sort = self.cleaned_data["sort"] or DEFAULT_SORT
         return sort.removeprefix("-"), sort.startswith("-")
+
+
+class HistoryForm(forms.Form):
+    """The address of a history: layout, detail, whose view at which generation, and the place in it."""
+
+    layout = forms.ChoiceField(choices=[(layout.value, layout.value) for layout in Layout], required=False)
+    detail = forms.ChoiceField(choices=[(detail.value, detail.value) for detail in Detail], required=False)
+    context = forms.ChoiceField(choices=[(context.value, context.value) for context in Lineage], required=False)
+    generation = forms.IntegerField(min_value=0, max_value=10**9, required=False)
+    at = forms.IntegerField(min_value=0, max_value=10**9, required=False)
+    before = forms.IntegerField(min_value=0, max_value=10**9, required=False)
+    start = forms.IntegerField(min_value=0, max_value=10**9, required=False)
+
+    def options(self) -> HistoryOptions:
+        """What is asked for. Raises `BadRequest` when a field holds a value that it cannot have."""
+        if not self.is_valid():
+            raise BadRequest(f"{', '.join(self.errors)} has a value that this page does not know. Open the session anew.")
+        data = self.cleaned_data
+        return HistoryOptions(
+            layout=Layout(data["layout"]) if data["layout"] else None,
+            detail=Detail(data["detail"] or Detail.EVERYTHING),
+            context=Lineage(data["context"]) if data["context"] else None,
+            generation=data["generation"],
+            at=data["at"],
+            before=data["before"],
+            start=data["start"],
+        )
+
+
+class PlaceForm(forms.Form):
+    """Where a list by number goes on: before an attempt, an event, or from a character of a text."""
+
+    before = forms.IntegerField(min_value=0, max_value=2**53, required=False)
+    start = forms.IntegerField(min_value=0, max_value=2**53, required=False)
+
+    def place(self, name: str) -> int | None:
+        """The number, None without one. Raises `BadRequest` on anything else."""
+        if not self.is_valid():
+            raise BadRequest(f"{name} must be a whole number.")
+        value: int | None = self.cleaned_data[name]
+        return value
+
+
+class CompactOptions(TypedDict):
+    """The options of a request, as the service takes them."""
+
+    instructions: str
+    profile: str
+    boundary: int | None
+
+
+class CompactForm(forms.Form):
+    """What a person may ask of a compaction."""
+
+    instructions = forms.CharField(
+        max_length=MAX_INSTRUCTIONS_CHARS,
+        required=False,
+        label="Stress in the summary",
+        widget=forms.Textarea(attrs={"class": "input", "rows": 3}),
+    )
+    profile = forms.ChoiceField(
+        choices=[("", "as the policy says"), *((profile.value, profile.value) for profile in Profile)],
+        required=False,
+        widget=forms.Select(attrs={"class": "input"}),
+    )
+    boundary = forms.IntegerField(
+        min_value=1,
+        max_value=10**9,
+        required=False,
+        label="Keep from entry",
+        widget=forms.NumberInput(attrs={"class": "input", "inputmode": "numeric"}),
+    )
+
+    def request(self) -> CompactOptions:
+        """What was asked for. Call `is_valid` first."""
+        data = self.cleaned_data
+        return {"instructions": data["instructions"], "profile": data["profile"], "boundary": data["boundary"]}
+
+
+class RevertForm(forms.Form):
+    """Which generation to show; 0 for the whole history."""
+
+    generation = forms.IntegerField(min_value=0, max_value=10**9, required=False)
+
+
+@dataclass(frozen=True)
+class RawPlace:
+    """Which records are asked for: from `first` on, of one kind, or `record` alone from a character on."""
+
+    first: int = 0
+    kind: str = ""
+    record: int | None = None
+    start: int = 0
+
+
+class RawForm(forms.Form):
+    """The address of the raw tab."""
+
+    first = forms.IntegerField(min_value=0, max_value=2**31, required=False)
+    kind = forms.CharField(max_length=80, required=False, strip=False)
+    record = forms.IntegerField(min_value=0, max_value=2**31, required=False)
+    start = forms.IntegerField(min_value=0, max_value=2**53, required=False)
+
+    def asked(self) -> RawPlace:
+        """What is asked for. Raises `BadRequest` when a field holds a value that it cannot have."""
+        if not self.is_valid():
+            raise BadRequest(f"{', '.join(self.errors)} has a value that this page does not know. Open the session anew.")
+        data = self.cleaned_data
+        return RawPlace(first=data["first"] or 0, kind=data["kind"], record=data["record"], start=data["start"] or 0)

@@ -45,6 +45,7 @@ _TONES = {
     Outcome.STALE: "warn",
     Outcome.EMERGENCY: "warn",
 }
+_LONG = "A title that is longer than its column, so that it is cut and shown whole on hover"
 
 
 def samples() -> Samples:
@@ -63,7 +64,7 @@ def samples() -> Samples:
             _row(SessionStatus.COMPACTING, "Rewrite the timetable importer as a streaming parser", _METER, now, chunk=(3, 7)),
             _row(
                 SessionStatus.IDLE,
-                "A title that is longer than its column, so that it is cut and shown whole on hover " * 2,
+                f"{_LONG}, {_LONG}",
                 over,
                 now,
                 failures=3,

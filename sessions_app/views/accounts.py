@@ -4,7 +4,7 @@ from django.contrib.auth import login, logout
 from django.contrib.auth.decorators import login_not_required
 from django.http import HttpResponse
 from django.shortcuts import redirect, resolve_url
-from django.utils.http import url_has_allowed_host_and_scheme
+from django.utils.http import url_has_allowed_host_and_scheme, urlencode
 from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST
@@ -23,7 +23,8 @@ from sessions_app.views.pages import PageRequest, render_page, wants_fragment
 def sign_in(request: PageRequest) -> HttpResponse:
     if wants_fragment(request):
         # A part was asked for after the session had ended: the whole page must go to the sign-in.
-        return HttpResponse(headers={"HX-Redirect": f"{resolve_url('sign-in')}?next={request.htmx.current_url_abs_path or '/'}"})
+        back = urlencode({"next": request.htmx.current_url_abs_path or "/"})
+        return HttpResponse(headers={"HX-Redirect": f"{resolve_url('sign-in')}?{back}"})
     if request.user.is_authenticated:
         return redirect(_destination(request))
     if request.method != "POST":

@@ -1,0 +1,70 @@
+"""Refusals and failures: the status that is true, one sentence, the same for pages and parts."""
+
+import pytest
+from django.db import DatabaseError
+from django.test import Client
+
+from sessions_app.permissions import Action, ActionRefused, NoAccess
+from sessions_app.views import sessions
+
+
+@pytest.fixture
+def refusing(monkeypatch):
+    def refuse_with(error: Exception) -> None:
+        def refuse(*_: object) -> None:
+            raise error
+
+        monkeypatch.setattr(sessions, "require", refuse)
+
+    return refuse_with
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "sentence"),
+    [
+        (NoAccess("There is no such session."), 404, "There is no such session."),
+        (ActionRefused(Action.REVERT, "operator"), 403, "may not revert"),
+    ],
+)
+@pytest.mark.parametrize("is_part", [False, True])
+def test_what_a_gate_refuses_is_told_in_its_own_sentence(operator_page: Client, refusing, error, status, sentence, is_part):
+    refusing(error)
+    response = operator_page.get("/", headers={"HX-Request": "true"} if is_part else {})
+    page = response.content.decode()
+    assert response.status_code == status
+    assert sentence in page
+    assert ("<!doctype html>" in page) is not is_part
+    assert response.headers.get("X-Fragment") == ("toast" if is_part else None)
+
+
+def test_an_unknown_address_is_answered_404_with_the_request_s_number(operator_page: Client):
+    response = operator_page.get("/nowhere/")
+    assert response.status_code == 404
+    assert response["X-Request-Id"] in response.content.decode()
+
+
+def test_a_failure_of_the_database_still_gets_a_page_and_no_detail(operator_page: Client, refusing):
+    refusing(DatabaseError("secret detail"))
+    operator_page.raise_request_exception = False
+    response = operator_page.get("/")
+    page = response.content.decode()
+    assert response.status_code == 500
+    assert "Something went wrong" in page
+    assert "secret detail" not in page
+
+
+def test_pages_carry_the_strict_policy_and_no_inline_code(operator_page: Client):
+    response = operator_page.get("/")
+    policy = response["Content-Security-Policy"]
+    assert "default-src 'none'" in policy
+    assert "unsafe" not in policy
+    page = response.content.decode()
+    assert " style=" not in page
+    assert "<style" not in page
+    assert page.count("<script") == page.count("<script src=") + page.count('<script type="module" src=')
+
+
+def test_the_style_guide_is_for_developers_only(operator_page: Client, settings):
+    assert operator_page.get("/styleguide/").status_code == 404
+    settings.DEBUG = True
+    assert operator_page.get("/styleguide/").status_code == 200
