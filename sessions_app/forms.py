@@ -1,8 +1,7 @@
 """Every input of a page, what stands in the address included."""
 
 from dataclasses import dataclass
-from typing import TypedDict
-from typing import Any
+from typing import Any, TypedDict
 
 from django import forms
 from django.conf import settings

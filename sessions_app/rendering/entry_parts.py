@@ -1,0 +1,270 @@
+"""The parts of an entry, prepared for its template: texts, thinking, cards of calls with their results, images."""
+
+import uuid
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+from django.urls import reverse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from sessions_app.engine.entries import Part
+from sessions_app.engine.terms import Kind, PartKind, Role
+from sessions_app.rendering import tools
+from sessions_app.rendering.ansi import ansi_html
+from sessions_app.rendering.code import code_html
+from sessions_app.rendering.diffs import diff_html
+from sessions_app.rendering.markdown import markdown_html
+from sessions_app.rendering.plain import clip, first_line, plain_html, visible
+from sessions_app.selectors.history_window import Detail, HistoryItem, SubAgent
+
+INLINE_CHARS = 4_000
+"""Longer texts are cut here; the rest is one press away."""
+
+OUTPUT_LINES = 14
+QUIET_LINES = 3
+IMAGE_TYPES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
+
+
+@dataclass(frozen=True)
+class TextView:
+    """A text. `more_url` leads to the whole when `html` is only its beginning. `kind`: text, thinking, plain or encrypted."""
+
+    kind: str
+    html: SafeString
+    length: int
+    tokens: int = 0
+    more_url: str = ""
+
+
+@dataclass(frozen=True)
+class ImageView:
+    """An image that may be shown by its address, or, with `url` empty, only named."""
+
+    url: str
+    media_type: str
+    size_bytes: int
+    width: int
+    height: int
+    name: str = ""
+
+
+@dataclass(frozen=True)
+class OutputView:
+    """What a call answered. `is_cut`: there is more than `html` shows."""
+
+    index: int
+    html: SafeString
+    lines: int
+    length: int
+    tokens: int
+    is_cut: bool
+    is_prose: bool
+    more_url: str
+    raw_url: str
+    images: tuple[ImageView, ...] = ()
+
+
+@dataclass(frozen=True)
+class CardView:
+    """A call and its result as one card."""
+
+    icon: str
+    name: str
+    what: str
+    state: str  # ok, failed, running, unanswered
+    state_words: str
+    duration_ms: int | None
+    added: int
+    removed: int
+    body: tuple[SafeString, ...]
+    arguments: SafeString | None
+    outputs: tuple[OutputView, ...]
+    sub_agents: tuple[tuple[SubAgent, str, str], ...]  # with the addresses of its entries here, and of its own page
+    tokens: int
+    raw_url: str
+
+
+PartView = tuple[str, object]
+
+
+def part_views(session_id: uuid.UUID, item: HistoryItem, detail: Detail) -> list[PartView]:
+    """Pairs of a kind (`text`, `card`, `image`) and its view, in the order of the entry's parts."""
+    if item.entry.kind is Kind.RESULT:
+        return [("card", _lone_result(session_id, item, detail))]
+    views: list[PartView] = []
+    for position, part in enumerate(item.entry.parts):
+        if part.kind is PartKind.CALL:
+            views.append(("card", _card(session_id, item, part, detail)))
+        elif part.kind in (PartKind.IMAGE, PartKind.DOCUMENT):
+            views.append(("image", _image(session_id, item.index, position, part)))
+        elif part.kind is PartKind.RESULT:
+            views.append(("text", _text(session_id, item, position, part, kind="plain")))
+        else:
+            views.append(("text", _text(session_id, item, position, part, kind=_text_kind(item, part))))
+    return views
+
+
+def text_url(session_id: uuid.UUID, index: int, position: int) -> str:
+    return reverse("part-text", args=[session_id, index, position])
+
+
+def _text_kind(item: HistoryItem, part: Part) -> str:
+    if part.encrypted:
+        return "encrypted"
+    if part.kind is PartKind.THINKING:
+        return "thinking"
+    # Text that no person and no model wrote is not Markdown: reminders, errors, system prompts come as they are.
+    written = item.entry.kind in (Kind.MESSAGE, Kind.SUMMARY) and item.entry.role is not Role.SYSTEM and not item.entry.meta
+    return "text" if written else "plain"
+
+
+def _text(session_id: uuid.UUID, item: HistoryItem, position: int, part: Part, *, kind: str) -> TextView:
+    shown, is_cut = clip(part.text, INLINE_CHARS)
+    html = plain_html(shown) if kind in ("plain", "encrypted") else markdown_html(shown)
+    more_url = text_url(session_id, item.index, position) if is_cut or part.chars else ""
+    return TextView(kind=kind, html=html, length=part.length, tokens=item.entry.tokens, more_url=more_url)
+
+
+def _image(session_id: uuid.UUID, index: int, position: int, part: Part) -> ImageView:
+    is_shown = part.kind is PartKind.IMAGE and bool(part.blob) and part.media_type in IMAGE_TYPES
+    return ImageView(
+        url=reverse("part-image", args=[session_id, index, position]) if is_shown else "",
+        media_type=visible(part.media_type)[:100],
+        size_bytes=part.size_bytes,
+        width=part.width,
+        height=part.height,
+        name=first_line(part.name),
+    )
+
+
+def _card(session_id: uuid.UUID, item: HistoryItem, part: Part, detail: Detail) -> CardView:
+    arguments = tools.arguments_of(part.text)
+    results = [result for result in item.results if not part.call_id or part.call_id in result.call_ids]
+    annex = {**item.annex, **{key: value for result in results for key, value in result.annex.items()}}
+    outputs = tuple(view for result in results for view in _outputs(session_id, result, part, detail))
+    diffs = tools.diffs_of(arguments, annex)
+    body = tuple(diff_html(diff, label=f"Diff of {tools.subject_of(arguments)[:120]}") for diff in diffs)
+    state, state_words = _state(results, annex, part)
+    what = tools.subject_of(arguments)
+    if "\n" in what.strip() and not diffs:
+        body = (_command(what),)
+    return CardView(
+        icon=tools.icon_of(part.name),
+        name=first_line(part.name, 60) or "call",
+        what=first_line(what, 300),
+        state=state,
+        state_words=state_words,
+        duration_ms=_number(annex, "duration_ms", "durationMs", "totalDurationMs"),
+        added=sum(diff.added for diff in diffs),
+        removed=sum(diff.removed for diff in diffs),
+        body=body,
+        arguments=None if diffs or not _worth_showing(arguments, what) else _arguments(part),
+        outputs=() if diffs and state == "ok" else outputs,
+        sub_agents=tuple(_agent(session_id, agent, part.call_id) for agent in item.sub_agents),
+        tokens=item.tokens,
+        raw_url=reverse("entry-raw", args=[session_id, item.index]) if item.has_record else "",
+    )
+
+
+def _lone_result(session_id: uuid.UUID, item: HistoryItem, detail: Detail) -> CardView:
+    """A result whose call stands outside the window, or nowhere."""
+    part = item.entry.parts[0] if item.entry.parts else Part(kind=PartKind.RESULT)
+    state, state_words = _state([item], item.annex, part)
+    return CardView(
+        icon=tools.icon_of(part.name),
+        name=first_line(part.name, 60) or "result",
+        what="of a call that stands elsewhere",
+        state=state,
+        state_words=state_words,
+        duration_ms=_number(item.annex, "duration_ms", "durationMs"),
+        added=0,
+        removed=0,
+        body=(),
+        arguments=None,
+        outputs=tuple(_outputs(session_id, item, None, detail)),
+        sub_agents=(),
+        tokens=item.entry.tokens,
+        raw_url=reverse("entry-raw", args=[session_id, item.index]) if item.has_record else "",
+    )
+
+
+def _outputs(session_id: uuid.UUID, result: HistoryItem, call: Part | None, detail: Detail) -> Iterator[OutputView]:
+    """One view for each text of a result; its images belong to the first."""
+    name = call.name if call else ""
+    images = tuple(
+        _image(session_id, result.index, position, part)
+        for position, part in enumerate(result.entry.parts)
+        if part.kind in (PartKind.IMAGE, PartKind.DOCUMENT)
+    )
+    texts = [(position, part) for position, part in enumerate(result.entry.parts) if part.kind in (PartKind.RESULT, PartKind.TEXT)]
+    wanted = [(position, part) for position, part in texts if call is None or part.call_id in ("", call.call_id)]
+    for number, (position, part) in enumerate(wanted):
+        yield _output(session_id, result, position, part, name or part.name, detail, images if number == 0 else ())
+    if images and not wanted:
+        yield _output(session_id, result, 0, Part(kind=PartKind.RESULT), name, detail, images)
+
+
+def _output(
+    session_id: uuid.UUID, result: HistoryItem, position: int, part: Part, name: str, detail: Detail, images: tuple[ImageView, ...]
+) -> OutputView:
+    is_prose = tools.icon_of(name) == "branch" and not part.is_error
+    lines = part.text.count("\n") + 1 if part.text else 0
+    limit = 0 if detail is not Detail.EVERYTHING else OUTPUT_LINES
+    if tools.is_quiet(name) and not part.is_error and lines > QUIET_LINES:
+        limit = 0
+    shown, is_cut = clip("\n".join(part.text.split("\n", limit)[:limit]) if lines > limit else part.text, INLINE_CHARS)
+    return OutputView(
+        index=result.index,
+        html=markdown_html(shown) if is_prose else ansi_html(shown),
+        lines=lines,
+        length=part.length,
+        tokens=result.entry.tokens,
+        is_cut=is_cut or lines > limit or bool(part.chars),
+        is_prose=is_prose,
+        more_url=text_url(session_id, result.index, position),
+        raw_url=reverse("entry-raw", args=[session_id, result.index]) if result.has_record else "",
+        images=images if detail is Detail.EVERYTHING else (),
+    )
+
+
+def _state(results: Iterable[HistoryItem], annex: dict[str, Any], part: Part) -> tuple[str, str]:
+    """The state of a call and its word: an exit status where the source tells one, else whether the result was an error."""
+    answered = list(results)
+    if not answered:
+        return "unanswered", "no result"
+    code = _number(annex, "exit_code", "exitCode", "exit_status")
+    failed = any(result.is_error or any(given.is_error for given in result.entry.parts) for result in answered) or part.is_error
+    if code is not None and (code != 0 or not failed):
+        return ("failed" if code else "ok"), f"exit {code}"
+    return ("failed", "error") if failed else ("ok", "ok")
+
+
+def _number(annex: dict[str, Any], *keys: str) -> int | None:
+    found = next((annex[key] for key in keys if isinstance(annex.get(key), int | float) and not isinstance(annex.get(key), bool)), None)
+    return None if found is None else int(found)
+
+
+def _agent(session_id: uuid.UUID, agent: SubAgent, call_id: str) -> tuple[SubAgent, str, str]:
+    return agent, reverse("session-children", args=[session_id, call_id]), reverse("session-detail", args=[agent.id])
+
+
+def _worth_showing(arguments: dict[str, Any], what: str) -> bool:
+    """Whether the arguments say more than the head of the card does."""
+    return any(value != what for key, value in arguments.items() if key not in ("description", "timeout"))
+
+
+def _command(text: str) -> SafeString:
+    shown, _ = clip(text, INLINE_CHARS)
+    return format_html('<pre class="term" tabindex="0" role="group" aria-label="Command">{}</pre>', code_html(shown, "bash"))
+
+
+def _arguments(part: Part) -> SafeString:
+    try:
+        pretty = orjson.dumps(orjson.loads(part.text), option=orjson.OPT_INDENT_2).decode()
+    except orjson.JSONDecodeError:
+        return plain_html(clip(part.text, INLINE_CHARS)[0])
+    shown, is_cut = clip(pretty, INLINE_CHARS)
+    return plain_html(shown + "\n…") if is_cut else code_html(shown, "json")

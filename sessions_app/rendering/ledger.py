@@ -1,0 +1,69 @@
+"""An attempt of the ledger, opened: its summary by section and what an event says in one line."""
+
+import uuid
+from dataclasses import dataclass
+
+from sessions_app.models import Event, EventResult
+from sessions_app.rendering.block_html import SectionView, section_views
+from sessions_app.rendering.plain import first_line
+from sessions_app.selectors.compactions_page import AttemptDetail
+
+MAX_SECTION_CHARS = 60_000
+_TONES: dict[str, str] = {EventResult.ALLOWED: "good", EventResult.REFUSED: "warn", EventResult.FAILED: "bad"}
+
+
+@dataclass(frozen=True)
+class EventLine:
+    """One event in a log: when, what, and the facts of its payload."""
+
+    seq: int
+    at: str
+    type: str
+    actor: str
+    role: str
+    result: str
+    tone: str
+    facts: str
+    compaction_id: uuid.UUID | None
+
+
+@dataclass(frozen=True)
+class DetailView:
+    """`block`: the sections that the block adds to the summary; `summary` those of the summary itself."""
+
+    summary: tuple[SectionView, ...]
+    block: tuple[SectionView, ...]
+    events: tuple[EventLine, ...]
+
+
+def detail_view(detail: AttemptDetail) -> DetailView:
+    """The attempt's texts as sections that fold."""
+    summary = section_views(detail.summary, limit=MAX_SECTION_CHARS) if detail.summary else ()
+    titles = {section.title for section in summary}
+    block = section_views(detail.block, limit=MAX_SECTION_CHARS) if detail.block else ()
+    return DetailView(
+        summary=summary,
+        block=tuple(section for section in block if section.title not in titles),
+        events=tuple(event_line(event) for event in detail.events),
+    )
+
+
+def event_line(event: Event) -> EventLine:
+    """Facts of the payload in the order in which they were written down; empty ones are left out."""
+    payload = event.payload if isinstance(event.payload, dict) else {}
+    facts = [
+        f"{key.replace('_', ' ')} {value}" for key, value in payload.items() if value not in (None, "", [], {}) and key != "event_chain"
+    ]
+    if event.reason:
+        facts.append(event.reason)
+    return EventLine(
+        seq=event.seq,
+        at=event.at,
+        type=event.type,
+        actor=event.actor_name or event.actor_kind,
+        role=event.actor_role,
+        result=event.result,
+        tone=_TONES.get(event.result, ""),
+        facts=first_line(" · ".join(facts), 400),
+        compaction_id=event.compaction_id,
+    )

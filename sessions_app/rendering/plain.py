@@ -1,0 +1,40 @@
+"""Text of a transcript as plain, visible characters: the first step of every renderer."""
+
+import re
+
+from django.utils.html import escape
+from django.utils.safestring import SafeString
+
+# C0 controls but tab and newline, DEL, C1, and the bidirectional overrides that make a line read otherwise than it is.
+_HIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]")
+_SURROGATES = re.compile("[\ud800-\udfff]")
+ESCAPE = "\x1b"
+
+
+def visible(text: str, *, keep_escape: bool = False) -> str:
+    """The text with line ends made `\\n` and every invisible control shown as U+FFFD.
+
+    With `keep_escape`, ESC stays, for the renderer of terminal colours.
+    """
+    text = _SURROGATES.sub("\ufffd", text.replace("\r\n", "\n").replace("\r", "\n"))
+    return _HIDDEN.sub(lambda match: match[0] if keep_escape and match[0] == ESCAPE else "\ufffd", text)
+
+
+def plain_html(text: str) -> SafeString:
+    """The text escaped, nothing else."""
+    return escape(visible(text))
+
+
+def first_line(text: str, limit: int = 160) -> str:
+    """The first line that says something, cut at `limit` characters; for a quiet line of a list."""
+    head = text[: limit * 8].lstrip()
+    line = " ".join(visible(head).split("\n", 1)[0].split())
+    return line if len(line) <= limit else line[: limit - 1] + "…"
+
+
+def clip(text: str, limit: int) -> tuple[str, bool]:
+    """At most `limit` characters of the text, cut at a line end where one is near, and whether something is missing."""
+    if len(text) <= limit:
+        return text, False
+    cut = text.rfind("\n", limit // 2, limit)
+    return text[: cut if cut > 0 else limit], True

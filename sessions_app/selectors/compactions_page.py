@@ -1,0 +1,167 @@
+"""The ledger: every attempt of a session, newest first, and one of them opened."""
+
+import uuid
+from dataclasses import dataclass
+from typing import Any
+
+from sessions_app.engine.terms import Lineage, SegmentKind
+from sessions_app.models import Compaction, Event, Session
+from sessions_app.selectors.compaction_panel import CompactionPanel, panel_of
+from sessions_app.selectors.history import CheckpointRow, checkpoint_rows
+
+PAGE_ATTEMPTS = 100
+MAX_EVENTS = 200
+MAX_LISTED = 30
+
+
+@dataclass(frozen=True)
+class LedgerRow:
+    """One attempt, closed. Widths of the two bars are of 200; 0 where the number is not known."""
+
+    attempt: CompactionPanel
+    lineage: str
+    is_active: bool
+    before_width: int
+    after_width: int
+
+
+@dataclass(frozen=True)
+class LedgerPage:
+    """Attempts newest first. `older` is the attempt number before which older ones lie, or None."""
+
+    rows: tuple[LedgerRow, ...]
+    older: int | None
+    committed: int
+    attempts: int
+    saved: int | None
+
+
+@dataclass(frozen=True)
+class StateList:
+    """A list of the mechanical state, cut to what a page can hold; `total` counts all."""
+
+    name: str
+    lines: tuple[str, ...]
+    total: int
+
+
+@dataclass(frozen=True)
+class AttemptDetail:
+    """One attempt, opened."""
+
+    row: LedgerRow
+    summary: str
+    block: str
+    block_tokens: int
+    boundary_index: int | None
+    profile: str
+    instructions: str
+    force: bool
+    policy: tuple[tuple[str, str, str], ...]
+    state: tuple[StateList, ...]
+    events: tuple[Event, ...]
+    tried: tuple[str, ...]
+    earlier: CheckpointRow | None
+    can_be_restored: bool
+    started_from: str
+
+    @property
+    def revert_to(self) -> int:
+        """The generation that a revert of this one leads to; 0 for the whole history."""
+        return self.earlier.generation if self.earlier else 0
+
+
+def ledger_page(session: Session, *, before: int | None = None) -> LedgerPage:
+    """A page of the ledger; three queries."""
+    attempts = Compaction.objects.filter(session=session)
+    light = attempts.defer("summary", "policy", "mechanical_state", "instructions")
+    if before is not None:
+        light = light.filter(attempt__lt=before)
+    found = list(light.order_by("-attempt")[: PAGE_ATTEMPTS + 1])
+    rows = tuple(_row(session, compaction, found) for compaction in found[:PAGE_ATTEMPTS])
+    sizes = attempts.filter(generation__isnull=False).values_list(
+        "tokens_before", "tokens_before_scope", "tokens_after", "tokens_after_scope", "lineage"
+    )
+    comparable = [
+        before - after
+        for before, before_scope, after, after_scope, _ in sizes
+        if before is not None and after is not None and before_scope and before_scope == after_scope
+    ]
+    return LedgerPage(
+        rows=rows,
+        older=rows[-1].attempt.attempt if len(found) > PAGE_ATTEMPTS else None,
+        committed=len(sizes),
+        attempts=session.last_attempt,
+        saved=sum(comparable) if comparable else None,
+    )
+
+
+def attempt_detail(session: Session, compaction_id: uuid.UUID) -> AttemptDetail | None:
+    """One attempt with its summary, state, policy and events; five queries. None when the session has no such attempt."""
+    compaction = Compaction.objects.filter(session=session, pk=compaction_id).select_related("parent").prefetch_related("segments").first()
+    if compaction is None:
+        return None
+    segments = [segment for segment in compaction.segments.all() if segment.kind == SegmentKind.SYNTHETIC and segment.payload]
+    others = {row.generation: row for row in checkpoint_rows(session)}
+    is_checkpoint = compaction.generation is not None
+    return AttemptDetail(
+        row=_row(session, compaction, [compaction]),
+        summary=compaction.summary,
+        block="\n\n".join(str(segment.payload.get("text", "")) for segment in segments if isinstance(segment.payload, dict)),
+        block_tokens=sum(segment.tokens for segment in segments),
+        boundary_index=compaction.boundary_index,
+        profile=compaction.profile,
+        instructions=compaction.instructions,
+        force=compaction.force,
+        policy=_policy(compaction.policy),
+        state=state_lists(compaction.mechanical_state),
+        events=tuple(Event.objects.filter(compaction_id=compaction.pk).order_by("seq")[:MAX_EVENTS]),
+        tried=tuple(str(name) for name in compaction.summarisers_tried),
+        earlier=others.get(compaction.parent.generation or 0) if compaction.parent else None,
+        can_be_restored=is_checkpoint and compaction.lineage == Lineage.CONSOLE and compaction.pk != session.active_console_id,
+        started_from=f"#{compaction.parent.generation}" if compaction.parent else "the whole history",
+    )
+
+
+def state_lists(state: dict[str, Any]) -> tuple[StateList, ...]:
+    """The mechanical state as named lists of lines, whatever its exact shape: lists, mappings and single values."""
+    lists = []
+    for name, value in state.items():
+        lines = _lines(value)
+        if lines:
+            lists.append(StateList(name.replace("_", " "), tuple(lines[-MAX_LISTED:]), len(lines)))
+    return tuple(lists)
+
+
+def _lines(value: object) -> list[str]:
+    if isinstance(value, dict):
+        return [f"{key}: {_line(one)}" for key, one in value.items() if one not in (None, "", [], {})]
+    if isinstance(value, list | tuple):
+        return [_line(one) for one in value]
+    return [str(value)] if value not in (None, "", 0, False) else []
+
+
+def _line(value: object) -> str:
+    if isinstance(value, dict):
+        return " · ".join(str(one) for one in value.values() if one not in (None, "", [], {}, False))
+    return str(value)
+
+
+def _policy(snapshot: dict[str, Any]) -> tuple[tuple[str, str, str], ...]:
+    """Field, value and where it comes from, of a policy as it was."""
+    values, sources = snapshot.get("values", {}), snapshot.get("sources", {})
+    if not isinstance(values, dict) or not isinstance(sources, dict):
+        return ()
+    return tuple((str(field).replace("_", " "), _line(value), str(sources.get(field, "default"))) for field, value in values.items())
+
+
+def _row(session: Session, compaction: Compaction, among: list[Compaction]) -> LedgerRow:
+    largest = max((one.tokens_before or 0 for one in among), default=0) or 1
+    panel = panel_of(compaction)
+    return LedgerRow(
+        attempt=panel,
+        lineage=compaction.lineage,
+        is_active=compaction.pk in (session.active_console_id, session.active_agent_id),
+        before_width=round(200 * (compaction.tokens_before or 0) / largest),
+        after_width=round(200 * (compaction.tokens_after or 0) / largest) if panel.scopes_match else 0,
+    )

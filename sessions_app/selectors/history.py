@@ -1,0 +1,259 @@
+"""The history tab: a window of entries, the fate of each in the view that is shown, and the places to go from here."""
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from sessions_app.engine.entries import Checkpoint, SyntheticMessage
+from sessions_app.engine.fates import EntryFate, fate_of
+from sessions_app.engine.shapes import EntryShape
+from sessions_app.engine.terms import Lineage, SegmentKind
+from sessions_app.models import Compaction, Session
+from sessions_app.selectors import plans
+from sessions_app.selectors.history_window import Detail, EntryWindow, HistoryItem, WindowPlace, entry_window, read_items
+
+NO_GENERATION = 0
+MAX_HEAD = 200
+
+
+class Layout(StrEnum):
+    """How a history is laid out."""
+
+    CANONICAL = "canonical"
+    VIEW = "view"
+    SPLIT = "split"
+
+
+@dataclass(frozen=True)
+class HistoryOptions:
+    """What the address of a history page asks for. None: the page's own choice."""
+
+    layout: Layout | None = None
+    detail: Detail = Detail.EVERYTHING
+    context: Lineage | None = None
+    generation: int | None = None
+    at: int | None = None
+    before: int | None = None
+    start: int | None = None
+
+
+@dataclass(frozen=True)
+class CheckpointRow:
+    """A checkpoint as the history names it: in the row of generations and in its divider."""
+
+    id: str
+    generation: int
+    lineage: Lineage
+    trigger: str
+    requested_by: str
+    outcome: str
+    divider_index: int | None
+    boundary_index: int | None
+    entries_folded: int
+    tokens_before: int | None
+    tokens_after: int | None
+    scopes_match: bool
+    duration_s: float | None
+    is_active: bool
+
+
+@dataclass(frozen=True)
+class Block:
+    """What a view holds instead of the folded entries: texts that no entry holds, and entries carried past the boundary."""
+
+    generation: int
+    lineage: Lineage
+    messages: tuple[SyntheticMessage, ...]
+    tokens: int
+    folded: int
+    is_trim: bool
+
+
+@dataclass(frozen=True)
+class HistoryPage:
+    """One window, ready to be laid out."""
+
+    options: HistoryOptions
+    layout: Layout
+    context: Lineage
+    contexts: tuple[Lineage, ...]
+    window: EntryWindow
+    fates: dict[int, EntryFate]
+    checkpoint: Checkpoint | None
+    checkpoints: tuple[CheckpointRow, ...]
+    block: Block | None
+    head: tuple[HistoryItem, ...]
+    entry_count: int
+    view_tokens: int
+
+    @property
+    def generation(self) -> int:
+        """The generation whose view is shown; 0 for the whole history."""
+        return self.checkpoint.generation if self.checkpoint else NO_GENERATION
+
+    @property
+    def boundary_index(self) -> int:
+        """First entry of the verbatim tail of the view; 0 when nothing is folded."""
+        return self.checkpoint.boundary_index if self.checkpoint else 0
+
+    def divider_at(self, index: int) -> CheckpointRow | None:
+        return next((row for row in self.checkpoints if row.divider_index == index), None)
+
+
+def history_page(session: Session, options: HistoryOptions) -> HistoryPage:
+    """The window that the options ask for. A dozen queries at most, whatever the length of the history.
+
+    Raises `LookupError` for a generation that the session does not have.
+    """
+    context = options.context or plans.default_context(session)
+    chain = _chain(session, context, options.generation)
+    checkpoint = chain[-1] if chain else None
+    layout = options.layout or (Layout.SPLIT if checkpoint else Layout.CANONICAL)
+    window = entry_window(session.pk, _place(options, layout, checkpoint))
+    fates = {item.index: fate_of(_shape(item), chain) for item in _all_items(window)}
+    rows = checkpoint_rows(session)
+    block = _block(checkpoint, rows)
+    return HistoryPage(
+        options=options,
+        layout=layout,
+        context=context,
+        contexts=_contexts(session),
+        window=window,
+        fates=fates,
+        checkpoint=checkpoint,
+        checkpoints=rows,
+        block=block,
+        head=_head(session, checkpoint, window, layout),
+        entry_count=session.entry_count,
+        view_tokens=_view_tokens(session, checkpoint, is_default=options.generation is None and options.context is None),
+    )
+
+
+def _view_tokens(session: Session, checkpoint: Checkpoint | None, *, is_default: bool) -> int:
+    """The estimate of the view; of the default one it stands in the session's row."""
+    if is_default and session.composition:
+        return sum(session.composition.values())
+    return plans.view_tokens(session, checkpoint)
+
+
+def checkpoint_rows(session: Session) -> tuple[CheckpointRow, ...]:
+    """All checkpoints of a session, oldest first; one query over small columns."""
+    rows = Compaction.objects.filter(session=session, generation__isnull=False).order_by("generation")
+    light = rows.only(
+        "pk", "generation", "lineage", "trigger", "requested_by", "outcome", "divider_index", "boundary_index", "entries_folded",
+        "tokens_before", "tokens_before_scope", "tokens_after", "tokens_after_scope", "started_at", "finished_at", "detail", "session_id",
+    )  # fmt: skip
+    active = {session.active_agent_id, session.active_console_id}
+    return tuple(_checkpoint_row(row, is_active=row.pk in active) for row in light)
+
+
+def duration_s(compaction: Compaction) -> float | None:
+    """How long an attempt took, in seconds; of an agent's own, what its record says, if it says so."""
+    if compaction.started_at and compaction.finished_at and compaction.lineage == Lineage.CONSOLE:
+        return (compaction.finished_at - compaction.started_at).total_seconds()
+    said = compaction.detail.get("duration_ms") if isinstance(compaction.detail, dict) else None
+    return said / 1000 if isinstance(said, int | float) else None
+
+
+def _checkpoint_row(row: Compaction, *, is_active: bool) -> CheckpointRow:
+    return CheckpointRow(
+        id=str(row.pk),
+        generation=row.generation or 0,
+        lineage=Lineage(row.lineage),
+        trigger=row.trigger,
+        requested_by=row.requested_by,
+        outcome=row.outcome,
+        divider_index=row.divider_index,
+        boundary_index=row.boundary_index,
+        entries_folded=row.entries_folded,
+        tokens_before=row.tokens_before,
+        tokens_after=row.tokens_after,
+        scopes_match=bool(row.tokens_before_scope) and row.tokens_before_scope == row.tokens_after_scope,
+        duration_s=duration_s(row),
+        is_active=is_active,
+    )
+
+
+def _chain(session: Session, context: Lineage, generation: int | None) -> tuple[Checkpoint, ...]:
+    if generation is None:
+        return plans.load_chain(session, context)
+    if generation == NO_GENERATION:
+        return ()
+    compaction = Compaction.objects.filter(session=session, generation=generation).first()
+    if compaction is None:
+        raise LookupError(f"This session has no generation #{generation}.")
+    return plans.chain_of(compaction)
+
+
+def _place(options: HistoryOptions, layout: Layout, checkpoint: Checkpoint | None) -> WindowPlace:
+    """Beside a block the page starts at its boundary, where the two histories part; else at the newest entries.
+
+    The model view begins at the boundary: what lies before it is in the head of the view.
+    """
+    floor = checkpoint.boundary_index if checkpoint and layout is Layout.VIEW else 0
+    at = None if options.at is None else max(options.at, floor)
+    start = None if options.start is None else max(options.start, floor)
+    place = WindowPlace(at=at, before=options.before, start=start, detail=options.detail, floor=floor)
+    if options.at is None and options.before is None and options.start is None and checkpoint and layout is Layout.SPLIT:
+        return replace(place, at=checkpoint.boundary_index)
+    return place
+
+
+def _contexts(session: Session) -> tuple[Lineage, ...]:
+    """The contexts that may be chosen between: both, when the agent made checkpoints and this console did too."""
+    held = []
+    if session.active_agent_id:
+        held.append(Lineage.AGENT)
+    if session.active_console_id:
+        held.append(Lineage.CONSOLE)
+    return tuple(held)
+
+
+def _all_items(window: EntryWindow) -> list[HistoryItem]:
+    return [one for item in window.items for one in (item, *item.results)]
+
+
+def _shape(item: HistoryItem) -> EntryShape:
+    entry = item.entry
+    return EntryShape(
+        index=entry.index,
+        role=entry.role,
+        kind=entry.kind,
+        tokens=entry.tokens,
+        source_id=entry.source_id,
+        message_key=entry.message_key,
+        call_ids=item.call_ids,
+        off_branch=entry.off_branch,
+        meta=entry.meta,
+    )
+
+
+def _block(checkpoint: Checkpoint | None, rows: tuple[CheckpointRow, ...]) -> Block | None:
+    if checkpoint is None:
+        return None
+    row = next((row for row in rows if row.generation == checkpoint.generation), None)
+    return Block(
+        generation=checkpoint.generation,
+        lineage=checkpoint.lineage,
+        messages=tuple(segment.payload for segment in checkpoint.segments if segment.payload is not None),
+        tokens=plans.synthetic_tokens(checkpoint),
+        folded=row.entries_folded if row else 0,
+        is_trim=checkpoint.trimmed,
+    )
+
+
+def _head(session: Session, checkpoint: Checkpoint | None, window: EntryWindow, layout: Layout) -> tuple[HistoryItem, ...]:
+    """The entries that stand before the verbatim tail of a view: beside the block those that it carries, in the model view all."""
+    if checkpoint is None or layout is Layout.CANONICAL or (layout is Layout.VIEW and window.has_earlier):
+        return ()
+    wanted: list[int] = []
+    for segment in checkpoint.segments:
+        if segment.kind is SegmentKind.ENTRY and segment.first is not None:
+            wanted.append(segment.first)
+        elif layout is Layout.VIEW and segment.kind is SegmentKind.RANGE and segment.first is not None and segment.last is not None:
+            wanted.extend(range(segment.first, min(segment.last, segment.first + MAX_HEAD) + 1))
+    wanted = wanted[:MAX_HEAD]
+    known = {item.index: item for item in _all_items(window)}
+    missing = [index for index in wanted if index not in known]
+    if missing:
+        known.update({item.index: item for item in read_items(session.pk, missing)})
+    return tuple(known[index] for index in wanted if index in known)

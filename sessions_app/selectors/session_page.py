@@ -1,0 +1,214 @@
+"""The head of a session's page: who and what it is, how full its context is, and what can be done about it."""
+
+import uuid
+from dataclasses import dataclass
+from datetime import datetime
+
+from sessions_app.engine.terms import SkipReason, Status
+from sessions_app.models import Compaction, Session, SessionKind, SessionStatus
+from sessions_app.selectors.agents import agent_name
+from sessions_app.selectors.followed import session_cursor
+
+WHOSE_CONTEXT = {
+    SessionKind.IMPORTED: "imported: compacting changes this console's view only",
+    SessionKind.OBSERVED: "observed: compacting changes this console's view only",
+    SessionKind.INLINE: "inline: compacting changes the agent's real context",
+    SessionKind.OWNED: "owned: compacting changes the agent's real context",
+    SessionKind.JOINED: "joined: compacting changes the agent's real context",
+}
+UNFOLDABLE = {
+    SkipReason.EMPTY_SESSION: "there are no entries yet",
+    SkipReason.FEWER_THAN_THREE_ROUNDS: "fewer than three rounds: nothing to fold yet",
+    SkipReason.NO_LEGAL_BOUNDARY: "no legal cut: a call is still open",
+    SkipReason.NOTHING_TO_FOLD: "nothing to fold yet",
+    SkipReason.WOULD_NOT_SHRINK: "it would not get smaller",
+    SkipReason.NON_HISTORY_ENVELOPE_EXHAUSTS_BUDGET: "what can't be folded fills it",
+}
+BUSY_WORDS = {SessionStatus.WORKING: "agent is working", SessionStatus.WAITING: "waiting for approval"}
+_FILLS = {"system": "system", "block": "block", "results": "tools", "calls": "tools"}
+"""Which colour a part of the composition has; what is not named is text."""
+
+_FILL_WORDS = {"system": "system", "block": "block", "tools": "calls and results", "text": "text"}
+
+
+@dataclass(frozen=True)
+class GaugeSegment:
+    """A stretch of the bar: `x` and `width` are per cent of the context window."""
+
+    name: str
+    fill: str
+    tokens: int
+    x: float
+    width: float
+
+
+@dataclass(frozen=True)
+class Gauge:
+    """How full the context is. `tokens` is None when nothing is known; `after` is what the open attempt expects to leave."""
+
+    tokens: int | None
+    window: int
+    share: float
+    trigger_tokens: int
+    trigger_share: float
+    segments: tuple[GaugeSegment, ...]
+    free: int
+    origin: str
+    scope: str
+    measured_at: str
+    appended: int
+    awaits_measurement: bool
+    expected_after: int | None
+    expected_width: float
+    label_inside: bool
+
+    @property
+    def trigger_percent(self) -> float:
+        """Where the trigger's tick stands on the bar, in per cent."""
+        return round(100 * self.trigger_share, 2)
+
+
+@dataclass(frozen=True)
+class CompactButton:
+    """One of four states: `ready`, `busy`, `unsupported`, `running`. Nothing here depends on who looks."""
+
+    state: str
+    label: str
+    why: str
+    before: int | None = None
+    after: int | None = None
+    since: datetime | None = None
+    progress: int | None = None
+
+
+@dataclass(frozen=True)
+class SessionHeader:
+    """What stands above the tabs."""
+
+    id: uuid.UUID
+    title: str
+    project: str
+    status: str
+    agent: str
+    agent_version: str
+    model: str
+    kind: str
+    whose_context: str
+    entry_count: int
+    compaction_count: int
+    attempt_count: int
+    event_count: int
+    warning_count: int
+    failure_count: int
+    labels: tuple[str, ...]
+    started_at: datetime | None
+    branch: str
+    parent_id: uuid.UUID | None
+    parent_title: str
+    gauge: Gauge
+    button: CompactButton
+
+
+def header(session_id: uuid.UUID | str) -> SessionHeader:
+    """The head of a page, read afresh; three queries. Raises `Session.DoesNotExist`."""
+    # The cursor first: what is read after it can only be newer, so that no event is missed between page and socket.
+    seq = session_cursor(session_id)
+    return header_of(Session.objects.select_related("project", "parent", "running").get(pk=session_id), seq)
+
+
+def header_of(session: Session, seq: int) -> SessionHeader:
+    """The head of a page from a row with its `project`, `parent` and `running`; no query."""
+    running = session.running if session.running and session.running.is_open else None
+    return SessionHeader(
+        id=session.pk,
+        title=session.title,
+        project=session.project.name if session.project else "unfiled",
+        status=session.status,
+        agent=agent_name(session.agent),
+        agent_version=session.agent_version,
+        model=session.model,
+        kind=session.kind,
+        whose_context=WHOSE_CONTEXT[SessionKind(session.kind)],
+        entry_count=session.entry_count,
+        compaction_count=session.compaction_count,
+        attempt_count=session.last_attempt,
+        event_count=seq,
+        warning_count=session.warning_count,
+        failure_count=session.failure_count,
+        labels=tuple(session.labels),
+        started_at=session.started_at,
+        branch=session.branch,
+        parent_id=session.parent_id,
+        parent_title=session.parent.title if session.parent else "",
+        gauge=_gauge(session, running),
+        button=_button(session, running),
+    )
+
+
+def percent_done(compaction: Compaction) -> int:
+    """How far an open attempt is, in per cent of the chunks it will summarise; never 100 before its end."""
+    if not compaction.chunk_count:
+        return 3
+    return min(97, round(100 * compaction.chunk_index / compaction.chunk_count))
+
+
+def _gauge(session: Session, running: Compaction | None) -> Gauge:
+    window = max(session.window, 1)
+    tokens = session.signal_tokens
+    share = (tokens or 0) / window
+    checkpoint = session.active_console_id or session.active_agent_id
+    expected = session.foldable_to if running else None
+    return Gauge(
+        tokens=tokens,
+        window=session.window,
+        share=share,
+        trigger_tokens=session.trigger_tokens,
+        trigger_share=min(1.0, session.trigger_tokens / window),
+        segments=_segments(session.composition, min(1.0, share)),
+        free=max(0, session.window - (tokens or 0)),
+        origin=session.signal_origin,
+        scope=session.signal_scope,
+        measured_at=session.signal_measured_at,
+        appended=session.signal_appended,
+        awaits_measurement=bool(checkpoint) and session.signal_measured is None,
+        expected_after=expected,
+        expected_width=round(100 * min(1.0, (expected or 0) / window), 2),
+        label_inside=session.trigger_tokens / window <= 0.86,
+    )
+
+
+def _segments(composition: dict[str, int], share: float) -> tuple[GaugeSegment, ...]:
+    """The parts of the context to scale: their estimates divide the bar, whose length is the signal."""
+    amounts = dict.fromkeys(_FILL_WORDS, 0)
+    for name, amount in composition.items():
+        amounts[_FILLS.get(name, "text")] += amount
+    total = sum(amounts.values())
+    segments: list[GaugeSegment] = []
+    x = 0.0
+    for fill, amount in amounts.items():
+        if amount:
+            width = 100 * share * amount / total
+            segments.append(GaugeSegment(_FILL_WORDS[fill], fill, amount, round(x, 2), round(max(0.1, width - 0.15), 2)))
+            x += width
+    return tuple(segments)
+
+
+def _button(session: Session, running: Compaction | None) -> CompactButton:
+    if running:
+        return _running_button(running)
+    if session.unfoldable_reason or session.foldable_to is None:
+        why = (
+            UNFOLDABLE.get(SkipReason(session.unfoldable_reason), "nothing to fold yet") if session.unfoldable_reason else "not counted yet"
+        )
+        return CompactButton("unsupported", "Cannot compact", why)
+    if session.is_busy:
+        return CompactButton("busy", "Compact after the turn", BUSY_WORDS[SessionStatus(session.status)])
+    return CompactButton("ready", "Compact", "", before=session.signal_tokens, after=session.foldable_to)
+
+
+def _running_button(running: Compaction) -> CompactButton:
+    if running.status == Status.WAITING_FOR_IDLE:
+        return CompactButton("running", "Waiting for the turn", "then it compacts", since=running.requested_at, progress=0)
+    label = f"Compacting, {running.chunk_index} of {running.chunk_count}" if running.chunk_count else "Compacting"
+    since = running.started_at or running.requested_at
+    return CompactButton("running", label, "show progress", since=since, progress=percent_done(running))

@@ -1,0 +1,129 @@
+"""Compactions of a session: preview and request, panel, cancel, revert, ledger."""
+
+import uuid
+
+from django.contrib import messages
+from django.http import Http404, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from sessions_app import permissions
+from sessions_app.forms import CompactForm, PlaceForm, RevertForm
+from sessions_app.models import Session
+from sessions_app.permissions import Action
+from sessions_app.rendering.ledger import detail_view
+from sessions_app.selectors import compaction_panel as panels
+from sessions_app.selectors import session_page
+from sessions_app.selectors.compact_preview import compact_preview
+from sessions_app.selectors.compactions_page import attempt_detail, ledger_page
+from sessions_app.services.compactions.cancel import UnknownCompaction, cancel
+from sessions_app.services.compactions.request import InvalidRequest
+from sessions_app.services.compactions.request import request as request_compaction
+from sessions_app.services.compactions.revert import CompactionUnderWay, UnknownGeneration, revert
+from sessions_app.views.pages import PageRequest, render_page, wants_fragment
+from sessions_app.views.session_context import Context, open_session
+
+DIALOG_DONE = "palimpsest:dialog-done"
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def compaction_create(request: PageRequest, session_id: uuid.UUID) -> HttpResponse:
+    """The preview, as a dialog or a page; posted, the request itself."""
+    actor = permissions.actor_of(request)
+    session = permissions.access_session(actor, session_id, Action.COMPACT)
+    form = CompactForm(request.POST or None)
+    if request.method == "POST" and form.is_valid():
+        try:
+            answer = request_compaction(actor=actor, session=session, **form.request())
+        except InvalidRequest as error:
+            form.add_error(error.field, str(error))
+        else:
+            joined = (
+                f"A compaction of {answer.compaction.requested_by or 'this session'} was under way already; you are following that one."
+            )
+            return _done(request, session, joined if answer.joined else "")
+    return _preview(request, session, form)
+
+
+@require_safe
+def compaction_panel(request: PageRequest, session_id: uuid.UUID) -> HttpResponse:
+    _, context = open_session(request, session_id, "history")
+    return render_page(request, "compactions/panel.html", context, partial="components/compaction_panel.html")
+
+
+@require_POST
+def compaction_cancel(request: PageRequest, session_id: uuid.UUID, compaction_id: uuid.UUID) -> HttpResponse:
+    actor = permissions.actor_of(request)
+    session = permissions.access_session(actor, session_id, Action.CANCEL)
+    try:
+        cancel(actor=actor, session=session, compaction_id=compaction_id)
+    except UnknownCompaction as error:
+        raise Http404 from error
+    return _done(request, session, "")
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def compaction_revert(request: PageRequest, session_id: uuid.UUID) -> HttpResponse:
+    """Asks first, then makes another generation, or none, the one that this console shows."""
+    actor = permissions.actor_of(request)
+    session = permissions.access_session(actor, session_id, Action.REVERT)
+    form = RevertForm(request.POST or request.GET)
+    wanted = form.cleaned_data["generation"] if form.is_valid() else None
+    if request.method != "POST":
+        return _ask_revert(request, session, wanted)
+    try:
+        revert(actor=actor, session=session, generation=wanted or None)
+    except (UnknownGeneration, CompactionUnderWay) as error:
+        return _ask_revert(request, session, wanted, refusal=str(error))
+    return _done(request, session, f"The view is generation #{wanted} now." if wanted else "The view is the whole history again.")
+
+
+@require_safe
+def compaction_list(request: PageRequest, session_id: uuid.UUID) -> HttpResponse:
+    session, context = open_session(request, session_id, "compactions")
+    context["ledger"] = ledger_page(session, before=PlaceForm(request.GET).place("before"))
+    return render_page(request, "compactions/list.html", context, partial="ledger")
+
+
+@require_safe
+def compaction_detail(request: PageRequest, session_id: uuid.UUID, compaction_id: uuid.UUID) -> HttpResponse:
+    session, context = open_session(request, session_id, "compactions")
+    detail = attempt_detail(session, compaction_id)
+    if detail is None:
+        raise Http404
+    context |= {"detail": detail, "view": detail_view(detail)}
+    return render_page(request, "compactions/detail.html", context, partial="body")
+
+
+def _preview(request: PageRequest, session: Session, form: CompactForm) -> HttpResponse:
+    wanted = form.cleaned_data.get("boundary") if form.is_bound and not form.errors else None
+    context: Context = {
+        "session": session,
+        "header": session_page.header(session.pk),
+        "form": form,
+        "preview": compact_preview(session, boundary=wanted),
+    }
+    return render_page(request, "compactions/create.html", context, partial="dialog")
+
+
+def _ask_revert(request: PageRequest, session: Session, wanted: int | None, refusal: str = "") -> HttpResponse:
+    context: Context = {"session": session, "header": session_page.header(session.pk), "wanted": wanted, "refusal": refusal}
+    return render_page(request, "compactions/revert.html", context, partial="dialog")
+
+
+def _done(request: PageRequest, session: Session, sentence: str) -> HttpResponse:
+    """After an action: panel and gauge as they are now for htmx, else back to the page that shows them."""
+    if not wants_fragment(request):
+        if sentence:
+            messages.info(request, sentence)
+        return redirect(f"{reverse('session-detail', args=[session.pk])}#compaction-panel")
+    context: Context = {
+        "panel": panels.panel(session.pk),
+        "header": session_page.header(session.pk),
+        "sentence": sentence,
+        "may_steer": True,
+    }
+    response = render(request, "compactions/done.html", context)
+    response["HX-Retarget"], response["HX-Reswap"], response["HX-Trigger"] = "#compaction-panel", "outerHTML", DIALOG_DONE
+    return response

@@ -1,0 +1,121 @@
+"""The history of a session: its page, windows of it, one entry's place, and the long or binary parts of entries."""
+
+import uuid
+
+from django.core.exceptions import BadRequest
+from django.http import Http404, HttpResponse
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.views.decorators.http import require_safe
+
+from sessions_app import permissions
+from sessions_app.forms import HistoryForm, PlaceForm
+from sessions_app.models import Session
+from sessions_app.permissions import Action
+from sessions_app.rendering import part_html
+from sessions_app.rendering.bands import child_bands, lay_out
+from sessions_app.rendering.model_view import problems_of, sent_messages, window_messages
+from sessions_app.selectors import parts
+from sessions_app.selectors.history import HistoryPage, Layout, history_page
+from sessions_app.selectors.history_window import child_window
+from sessions_app.selectors.outline import minimap, outline
+from sessions_app.views.history_links import history_links
+from sessions_app.views.pages import PageRequest, render_page
+from sessions_app.views.session_context import Context, open_session
+
+IMAGE_POLICY = "default-src 'none'; sandbox"
+
+
+@require_safe
+def session_detail(request: PageRequest, session_id: uuid.UUID) -> HttpResponse:
+    session, context = open_session(request, session_id, "history")
+    context |= _history(request, session)
+    return render_page(request, "sessions/detail.html", context, partial="history")
+
+
+@require_safe
+def entry_window(request: PageRequest, session_id: uuid.UUID) -> HttpResponse:
+    """The history alone, or for a loader one more window of it; opened by itself it is the whole page."""
+    session, context = open_session(request, session_id, "history")
+    context |= _history(request, session)
+    if request.htmx.target in ("load-earlier", "load-later"):
+        context["edge"] = request.htmx.target.removeprefix("load-")
+        return render_page(request, "sessions/detail.html", context, partial=str(context["window_template"]))
+    return render_page(request, "sessions/detail.html", context, partial="history")
+
+
+@require_safe
+def entry_permalink(request: PageRequest, session_id: uuid.UUID, index: int) -> HttpResponse:
+    """Where an entry stands in the canonical history, whatever window that is."""
+    permissions.access_session(permissions.actor_of(request), session_id, Action.READ)
+    return redirect(f"{reverse('session-detail', args=[session_id])}?layout=canonical&at={index}#e{index}")
+
+
+@require_safe
+def part_text(request: PageRequest, session_id: uuid.UUID, index: int, position: int) -> HttpResponse:
+    """A stretch of one part's text, at most 200,000 characters of it."""
+    session = permissions.access_session(permissions.actor_of(request), session_id, Action.READ)
+    stretch = parts.text_stretch(session.pk, index, position, PlaceForm(request.GET).place("start") or 0)
+    if stretch is None:
+        raise Http404
+    context: Context = {
+        "stretch": stretch,
+        "html": part_html.stretch_html(stretch),
+        "is_prose": part_html.is_prose(stretch),
+        "session_id": session.pk,
+        "title": session.title,
+    }
+    return render_page(request, "sessions/part_text.html", context, partial="stretch")
+
+
+@require_safe
+def part_image(request: PageRequest, session_id: uuid.UUID, index: int, position: int) -> HttpResponse:
+    """An image of an entry: only types that hold no script, and as something that can do nothing."""
+    session = permissions.access_session(permissions.actor_of(request), session_id, Action.READ)
+    image = parts.image(session.pk, index, position)
+    if image is None:
+        raise Http404
+    response = HttpResponse(image.data, content_type=image.media_type)
+    response["Content-Security-Policy"] = IMAGE_POLICY
+    response["Content-Disposition"] = f'inline; filename="entry-{index}-{position}.{image.extension}"'
+    response["Cache-Control"] = "private, max-age=86400, immutable"
+    return response
+
+
+@require_safe
+def child_entries(request: PageRequest, session_id: uuid.UUID, call_id: str) -> HttpResponse:
+    """The beginning of a sub-agent's entries, as lines."""
+    session = permissions.access_session(permissions.actor_of(request), session_id, Action.READ)
+    child, window = child_window(session.pk, call_id)
+    if child is None:
+        raise Http404
+    context: Context = {"child": child, "lines": child_bands(child.pk, window), "has_more": window.has_later, "parent": session}
+    return render_page(request, "sessions/children.html", context, partial="lines")
+
+
+def _history(request: PageRequest, session: Session) -> Context:
+    """The window that the address asks for, laid out."""
+    try:
+        page = history_page(session, HistoryForm(request.GET).options())
+    except LookupError as error:
+        raise BadRequest(str(error)) from error
+    context: Context = {
+        "page": page,
+        "links": (links := history_links(session.pk, page, request.GET)),
+        "query": links.query,
+        "splits": links.splits,
+        "outline": outline(session.pk, page),
+        "minimap": minimap(session, page),
+    }
+    return context | _laid_out(session, page)
+
+
+def _laid_out(session: Session, page: HistoryPage) -> Context:
+    if page.layout is not Layout.VIEW:
+        return {"bands": lay_out(session.pk, page), "window_template": "components/entry_window.html", "legality": None}
+    messages = window_messages(page)
+    return {
+        "messages": sent_messages(session.pk, messages),
+        "legality": problems_of(messages),
+        "window_template": "components/message_window.html",
+    }

@@ -1,0 +1,111 @@
+"""The addresses that lead on from a history page. Each state has one, so that any page can be kept and shared."""
+
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from django.http import QueryDict
+from django.urls import reverse
+
+from sessions_app.engine.terms import Lineage
+from sessions_app.selectors.history import NO_GENERATION, HistoryPage, Layout
+from sessions_app.selectors.history_window import Detail
+
+PLACE = ("at", "before", "start")
+SHOWN_GENERATIONS = 6
+_LAYOUT_WORDS = {Layout.CANONICAL: "Canonical", Layout.VIEW: "Model view", Layout.SPLIT: "Split"}
+_DETAIL_WORDS = {Detail.EVERYTHING: "Everything", Detail.NO_OUTPUT: "No tool output", Detail.PROMPTS: "Prompts and answers"}
+_CONTEXT_WORDS = {Lineage.AGENT: "the agent's own context", Lineage.CONSOLE: "this console's view"}
+
+
+@dataclass(frozen=True)
+class Link:
+    """One choice."""
+
+    label: str
+    url: str
+    is_current: bool
+    key: str = ""
+
+
+@dataclass(frozen=True)
+class HistoryLinks:
+    """All choices of a history page."""
+
+    here: str
+    query: str
+    layouts: tuple[Link, ...]
+    details: tuple[Link, ...]
+    generations: tuple[Link, ...]
+    contexts: tuple[Link, ...]
+    context_words: str
+    boundary: str
+    newest: str
+    splits: bool
+
+
+def history_links(session_id: uuid.UUID, page: HistoryPage, asked: QueryDict) -> HistoryLinks:
+    """The links of a page from what its address asked for."""
+    base = reverse("session-detail", args=[session_id])
+
+    def url(**changes: str | int | None) -> str:
+        return _address(base, asked, changes)
+
+    place = {"at": page.window.first} if page.window.first is not None and page.options.at is None else {}
+    return HistoryLinks(
+        here=_address(reverse("session-entries", args=[session_id]), asked, {}),
+        query=_query(asked, dict.fromkeys(PLACE)),
+        layouts=tuple(
+            Link(words, url(layout=layout.value), layout is page.layout, str(number))
+            for number, (layout, words) in enumerate(_LAYOUT_WORDS.items(), 1)
+        ),
+        details=tuple(
+            Link(words, url(detail=None if detail is Detail.EVERYTHING else detail.value), detail is page.options.detail)
+            for detail, words in _DETAIL_WORDS.items()
+        ),
+        generations=_generations(page, url, place),
+        contexts=tuple(
+            Link(_CONTEXT_WORDS[context], url(context=context.value, generation=None), context is page.context and _is_default(page))
+            for context in page.contexts
+        )
+        if len(page.contexts) > 1
+        else (),
+        context_words=f"shown: {_CONTEXT_WORDS[page.context]}"
+        if page.checkpoint
+        else "shown: the whole history, as if nothing were folded",
+        boundary=url(at=page.boundary_index, before=None, start=None),
+        newest=url(at=None, before=page.entry_count, start=None),
+        splits=page.layout is Layout.SPLIT,
+    )
+
+
+def _is_default(page: HistoryPage) -> bool:
+    return page.options.generation is None
+
+
+def _generations(page: HistoryPage, url: Callable[..., str], place: dict[str, int]) -> tuple[Link, ...]:
+    if not page.checkpoints:
+        return ()
+    rows = page.checkpoints[-SHOWN_GENERATIONS:]
+    shown = next((row for row in page.checkpoints if row.generation == page.generation), None)
+    if shown and shown not in rows:
+        rows = (shown, *rows)
+    links = [Link("none", url(generation=NO_GENERATION, **place), page.generation == NO_GENERATION)]
+    for row in rows:
+        label = f"#{row.generation}" + (" active" if row.is_active else "")
+        links.append(Link(label, url(generation=row.generation), row.generation == page.generation))
+    return tuple(links)
+
+
+def _query(asked: QueryDict, changes: dict[str, str | int | None]) -> str:
+    query = asked.copy()
+    for name, value in changes.items():
+        query.pop(name, None)
+        if value is not None:
+            query[name] = str(value)
+    return query.urlencode()
+
+
+def _address(base: str, asked: QueryDict, changes: dict[str, str | int | None]) -> str:
+    query = _query(asked, changes)
+    return f"{base}?{query}" if query else base

@@ -1,0 +1,77 @@
+// The session page: the dialog that previews a compaction, clocks of running attempts, the count of characters,
+// and windows of a long history, of which only the nearest few stay in the page.
+
+const MAX_WINDOWS = 3;
+
+const dialog = () => document.getElementById("compact-dialog");
+
+function showDialog(event) {
+  if (event.detail.target === dialog() && dialog().childElementCount && !dialog().open) dialog().showModal();
+}
+
+function closeDialog() {
+  dialog()?.close();
+}
+
+function onClick(event) {
+  if (event.target.closest?.("[data-closes-dialog]") && dialog()?.open) {
+    event.preventDefault();
+    closeDialog();
+  }
+}
+
+function onInput(event) {
+  const hint = document.querySelector(`[data-counts="${CSS.escape(event.target.id)}"]`);
+  if (hint) hint.textContent = `What to keep in mind. ${event.target.value.length} of 2,000 characters.`;
+}
+
+function elapsed(seconds) {
+  const whole = Math.max(0, Math.floor(seconds));
+  return whole < 60 ? `${whole} s` : `${Math.floor(whole / 60)} m ${String(whole % 60).padStart(2, "0")} s`;
+}
+
+function tick() {
+  for (const element of document.querySelectorAll("time[data-since]")) {
+    const text = elapsed((Date.now() - Date.parse(element.dateTime)) / 1000);
+    if (element.textContent !== text) element.textContent = text;
+  }
+}
+
+/** A link that loads a window again which was taken out of the page. */
+function loader(side, place, like) {
+  const link = like.cloneNode(false);
+  link.id = `load-${side}`;
+  link.textContent = side === "earlier" ? "Earlier entries" : "Later entries";
+  for (const name of ["href", "hx-get"]) {
+    link.setAttribute(name, like.getAttribute(name).replace(/&(before|start)=\d+/, `&${place}`));
+  }
+  if (side === "earlier") link.removeAttribute("hx-trigger");
+  else link.setAttribute("hx-trigger", "click, intersect once");
+  return link;
+}
+
+// Far windows make room: a page of any length keeps a few thousand nodes.
+function prune(event) {
+  const like = event.detail.requestConfig?.elt;
+  if (!like?.id?.startsWith("load-")) return;
+  const windows = [...document.querySelectorAll("[data-window]")];
+  if (windows.length <= MAX_WINDOWS) return;
+  const side = like.id === "load-later" ? "earlier" : "later";
+  const gone = side === "earlier" ? windows[0] : windows.at(-1);
+  const next = side === "earlier" ? windows[1] : windows.at(-2);
+  const place = side === "earlier" ? `before=${next.dataset.first}` : `start=${Number(next.dataset.last) + 1}`;
+  document.getElementById(`load-${side}`)?.remove();
+  const link = loader(side, place, like);
+  gone.replaceWith(link);
+  window.htmx.process(link);
+}
+
+document.body.addEventListener("htmx:afterSwap", showDialog);
+document.body.addEventListener("palimpsest:dialog-done", closeDialog);
+document.body.addEventListener("click", onClick);
+document.body.addEventListener("input", onInput);
+document.body.addEventListener("htmx:afterSettle", tick);
+document.body.addEventListener("htmx:wsAfterMessage", tick);
+document.body.addEventListener("htmx:afterOnLoad", prune);
+tick();
+setInterval(tick, 1_000);
