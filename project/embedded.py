@@ -6,6 +6,7 @@ A threads pool cannot kill what it runs, so whatever runs asks whether it should
 import os
 import threading
 import time
+from typing import Any
 
 import structlog
 from celery.worker import WorkController
@@ -19,6 +20,7 @@ from sessions_app.services.compactions import keeper
 logger = structlog.get_logger(__name__)
 
 READY_S = 10
+LOOK_S = 0.2
 INTERRUPT_S = 1.5
 STOP_S = 3.0
 CONCURRENCY = {"compactions": 2, "imports": 1}
@@ -43,7 +45,10 @@ class EmbeddedWorker(WorkController):
         )
         self._thread = threading.Thread(target=self.start, name=f"worker-{queue}", daemon=True)
 
-    def on_consumer_ready(self, consumer: object) -> None:  # noqa: ARG002
+    def on_consumer_ready(self, consumer: Any) -> None:
+        # Celery waits two seconds for messages before it looks whether it should stop: too long for a server's end.
+        drain = consumer.connection.drain_events
+        consumer.connection.drain_events = lambda timeout: drain(timeout=min(timeout, LOOK_S))
         self.ready.set()
 
     def run_in_background(self) -> None:

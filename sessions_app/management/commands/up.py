@@ -3,6 +3,7 @@
 import os
 import sys
 from argparse import ArgumentTypeError
+from collections.abc import Iterable
 from typing import Any
 
 from channels.routing import get_default_application
@@ -47,8 +48,8 @@ class Command(BaseCommand):
         background = import_string(settings.BACKGROUND_WORK)()
         background.start()
         try:
-            self._fill_if_empty()
-            self._serve(host, port)
+            sign_ins = demo.fill(actor=system_actor("up")).sign_ins
+            self._serve(host, port, sign_ins)
         finally:
             stopped = background.stop()
         self.stdout.write("Palimpsest has stopped.")
@@ -57,20 +58,20 @@ class Command(BaseCommand):
             sys.stdout.flush()
             os._exit(0)
 
-    def _fill_if_empty(self) -> None:
-        for sign_in in demo.fill(actor=system_actor("up")).sign_ins:
-            self.stdout.write(f"  sign in as {sign_in.name} ({sign_in.role}) with password {sign_in.password}   shown only now")
-
-    def _serve(self, host: str, port: int) -> None:
+    def _serve(self, host: str, port: int, sign_ins: Iterable[demo.SignIn]) -> None:
         shown = f"[{host}]" if ":" in host else "127.0.0.1" if host in EVERYWHERE else host
         Server(
             application=ASGIStaticFilesHandler(get_default_application()),  # type: ignore[arg-type]  # any ASGI application will do
             endpoints=build_endpoint_description_strings(host=host, port=port),
             verbosity=0,
             application_close_timeout=1,
-            ready_callable=lambda: self._say(f"Palimpsest is at http://{shown}:{port}/ (Ctrl-C stops it)."),
+            ready_callable=lambda: self._greet(f"http://{shown}:{port}/", sign_ins),
         ).run()
 
-    def _say(self, text: str) -> None:
-        self.stdout.write(text)
+    def _greet(self, address: str, sign_ins: Iterable[demo.SignIn]) -> None:
+        self.stdout.write(f"Palimpsest is at {address} (Ctrl-C stops it).")
+        for sign_in in sign_ins:
+            self.stdout.write(f"  sign in as {sign_in.name} ({sign_in.role}) with the password {sign_in.password}")
+        if sign_ins:
+            self.stdout.write("  These passwords are shown only now.")
         self.stdout.flush()
