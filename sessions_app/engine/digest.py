@@ -92,9 +92,9 @@ class _Reading:
 
     def _assistant(self, entry: Entry) -> None:
         said = sentences.candidates(entry.text, entry.index, self._stressed)
+        self._said, self._is_closing = said, True
         if not said:
             return
-        self._said, self._is_closing = said, True
         self._turn.sentences.extend(said)
         best = max(said[:_CAUSE_SENTENCES], key=lambda sentence: sentence.score)
         self._digest.causes.update({failed: best for failed in self._failed if entry.index - failed <= _CAUSE_REACH})

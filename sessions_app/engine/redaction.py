@@ -44,13 +44,24 @@ def redact(text: str) -> tuple[str, int]:
 
     def replace(match: re.Match[str]) -> str:
         nonlocal count
-        if PLACEHOLDER.startswith(match.group("name_value") or "\0"):
+        if match.group("name_value") and _is_code(match):
             return match.group(0)
         count += 1
         lead = match.group("bearer") or match.group("url") or match.group("name") or ""
         return lead + PLACEHOLDER
 
     return _SHAPES.sub(replace, text), count
+
+
+def _is_code(match: re.Match[str]) -> bool:
+    """Whether what stands where a secret would is the name of something, or was taken out already."""
+    lead, value, after = match.group("name"), match.group("name_value"), match.string[match.end() : match.end() + 1]
+    if PLACEHOLDER.startswith(value):
+        return True
+    if lead[-1] in "\"'":
+        return False
+    is_word = re.fullmatch(r"[A-Za-z_.]+", value) is not None
+    return after in ("(", "[") or (is_word and (not lead.endswith("=") or "." in value))
 
 
 def redact_entry(entry: Entry) -> tuple[Entry, int]:

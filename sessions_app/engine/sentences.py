@@ -119,7 +119,7 @@ def score(sentence: str, stressed: frozenset[str] = frozenset()) -> float:
     points -= 1 if len(sentence) < 40 else 0
     points -= len(sentence) / 400  # of two that say as much, the shorter
     if stressed:
-        points += 3 * min(len(stressed & words(sentence)), 2)
+        points += 4 * min(len(stressed & words(sentence)), 2)
     return points
 
 
@@ -144,7 +144,7 @@ def is_constraint(sentence: str) -> bool:
 
 def words(text: str) -> frozenset[str]:
     """Content words, in lower case."""
-    return frozenset(word for word in re.findall(r"[\w./-]{4,60}", text.lower()))
+    return frozenset(word for word in re.findall(r"[\w./-]{3,60}\w", text.lower()))
 
 
 def gist(sentence: str) -> str:
