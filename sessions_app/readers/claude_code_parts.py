@@ -53,7 +53,8 @@ class PartBuilder:
         return Part(kind=kind, text=text[:PREVIEW_CHARS], blob=digest, chars=len(text), **fields)
 
     def _block(self, block: dict[str, Any]) -> list[Part]:
-        kind = block.get("type")
+        said = block.get("type")
+        kind = said if isinstance(said, str) else json_text(said)
         if kind == "text":
             return [self.text_part(PartKind.TEXT, text_of(block.get("text")))]
         if kind == "tool_use":
