@@ -27,6 +27,7 @@ class Boundary(msgspec.Struct, frozen=True, kw_only=True):
     kept: int  # entries that stay, carried ones included
     kept_tokens: int
     folded_tokens: int
+    starts_turn: bool  # it stands at a user message
 
 
 class IllegalBoundary(ValueError):  # noqa: N818  it says what is the matter with the boundary
@@ -47,8 +48,9 @@ def choose(
     protected_messages: int = 0,
     wanted: int | None = None,
     force: bool = False,
+    midway: bool = False,
 ) -> Boundary | SkipReason:
-    """The cut of a history, or of its tail (from a legal cut on), or the reason why there is none. Linear.
+    """The cut of a history, or of its tail, or the reason why there is none. Linear.
 
     It is the earliest user message whose suffix fits `keep_tokens`; if none fits, the earliest assistant step after
     the last user message that does, with that user message carried; if none does, the latest legal one. Never past a
@@ -56,11 +58,12 @@ def choose(
 
     `floor_tokens`: what the block will need at least; folding no more than that would not shrink the view.
     `force` ignores both budgets, never legality. `wanted` is a boundary that a person asked for: it is validated and
-    never moved; protection and budgets do not apply to it. Raises `IllegalBoundary`.
+    never moved; protection and budgets do not apply to it. Raises `IllegalBoundary`. `midway`: the shapes are a tail
+    that begins anywhere, not at a legal cut; no cut may then leave a result behind whose call lies before them.
     """
     if not any(shape.is_sent for shape in shapes):
         return SkipReason.EMPTY_SESSION
-    links = link(shapes)
+    links = link(shapes, midway=midway)
     rounds = rounds_of(shapes, links)
     if wanted is not None:
         return _validate(shapes, links, rounds, wanted)
@@ -74,7 +77,7 @@ def choose(
     if last < 1:
         return SkipReason.NO_LEGAL_BOUNDARY
     chosen = _pick(rounds, suffixes, last, keep_tokens)
-    boundary = _boundary(shapes, rounds[chosen].first, cuts_turn=not rounds[chosen].starts_turn)
+    boundary = _boundary(shapes, rounds[chosen].first, starts_turn=rounds[chosen].starts_turn)
     if not boundary.folded:
         return SkipReason.NOTHING_TO_FOLD
     if not force and boundary.folded_tokens <= floor_tokens:
@@ -106,9 +109,9 @@ def _pick(rounds: Sequence[Round], suffixes: Sequence[int], last: int, keep_toke
     return last_turn
 
 
-def _boundary(shapes: Sequence[EntryShape], index: int, *, cuts_turn: bool) -> Boundary:
+def _boundary(shapes: Sequence[EntryShape], index: int, *, starts_turn: bool) -> Boundary:
     cut = index - shapes[0].index
-    carried = [shapes[position] for position in _turn_message(shapes, cut)] if cuts_turn else []
+    carried = [shapes[position] for position in _turn_message(shapes, cut)] if not starts_turn else []
     folded = [shape for shape in shapes[:cut] if shape.is_sent and shape.role is not Role.SYSTEM and shape not in carried]
     kept = carried + [shape for shape in shapes[cut:] if shape.is_sent]
     return Boundary(
@@ -119,6 +122,7 @@ def _boundary(shapes: Sequence[EntryShape], index: int, *, cuts_turn: bool) -> B
         kept=len(kept),
         kept_tokens=sum(shape.tokens for shape in kept),
         folded_tokens=sum(shape.tokens for shape in folded),
+        starts_turn=starts_turn,
     )
 
 
@@ -149,7 +153,7 @@ def _validate(shapes: Sequence[EntryShape], links: Links, rounds: Sequence[Round
     round_ = rounds[bisect_left(rounds, wanted + 1, key=lambda round_: round_.first) - 1]
     if wanted > round_.head:
         raise IllegalBoundary(_what_it_splits(shapes, round_, wanted))
-    boundary = _boundary(shapes, wanted, cuts_turn=not round_.starts_turn)
+    boundary = _boundary(shapes, wanted, starts_turn=round_.starts_turn)
     return boundary if boundary.folded else SkipReason.NOTHING_TO_FOLD
 
 

@@ -96,7 +96,7 @@ def make(
     kept = [shape for shape in shapes if shape.is_sent and (shape.index >= chosen.index or shape.index in stays)]
     kept_tokens = sum(shape.tokens for shape in kept)
     span_tokens = sum(shape.tokens for shape in folded) + added_tokens(previous)
-    block_tokens = _block_budget(policy, window, span_tokens, kept_tokens, manual=manual or force)
+    block_tokens = block_budget(policy, window, span_tokens, kept_tokens, manual=manual or force)
     if block_tokens < LEAST_BLOCK_TOKENS:
         return SkipReason.NON_HISTORY_ENVELOPE_EXHAUSTS_BUDGET
     return Plan(
@@ -133,7 +133,7 @@ def _carried_again(shapes: Sequence[EntryShape], previous: Checkpoint | None, cu
     return tuple(index for index in singles if index is not None and index < cut and shapes[index].is_user_message)
 
 
-def _block_budget(policy: Policy, window: int, span_tokens: int, kept_tokens: int, *, manual: bool) -> int:
+def block_budget(policy: Policy, window: int, span_tokens: int, kept_tokens: int, *, manual: bool) -> int:
     """Tokens of the block: by default what its summary is a fit share of, more for a long span, less for a short one.
 
     It never takes more than half of what it replaces, and, when nobody asked for it, no more than the target leaves.

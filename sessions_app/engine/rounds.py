@@ -34,12 +34,13 @@ class Links(msgspec.Struct, frozen=True, kw_only=True):
     last_user: int  # position of the last user message, or -1
 
 
-def link(shapes: Sequence[EntryShape]) -> Links:
+def link(shapes: Sequence[EntryShape], *, midway: bool = False) -> Links:
     """Finds the messages, and pairs calls with results. One pass.
 
-    A result answers the latest open call of its id, so an id that an agent uses again is no trouble.
+    A result answers the latest open call of its id, so an id that an agent uses again is no trouble. `midway`: the
+    shapes begin anywhere, not at a legal cut, so that a result without a call may belong to a call before them.
     """
-    scan = _Scan(is_tail=bool(shapes) and shapes[0].index > 0)
+    scan = _Scan(midway=midway)
     for position, shape in enumerate(shapes):
         if shape.is_sent:
             scan.add(position, shape)
@@ -53,14 +54,14 @@ def link(shapes: Sequence[EntryShape]) -> Links:
 
 
 class _Scan:
-    def __init__(self, *, is_tail: bool) -> None:
+    def __init__(self, *, midway: bool) -> None:
         self.starts: list[tuple[int, int]] = []
         self.reach: dict[int, int] = {}
         self.open_calls: dict[str, list[tuple[int, int]]] = {}  # call id → (position, head of its message)
         self.stray_reach = -1
         self.last_user = -1
         self._answered: dict[str, int] = {}  # call id → head of the message that made it
-        self._is_tail = is_tail
+        self._midway = midway
         self._head_by_key: dict[str, int] = {}
         self._lead = -1  # first of the reminders that may lead up to a user message
         self._claimed = False  # whether reminders belong to the user message or result that they follow
@@ -99,19 +100,19 @@ class _Scan:
             head = self._answered.get(call_id)
             if head is not None:
                 self.reach[head] = max(self.reach[head], position)
-            elif self._is_tail:
+            elif self._midway:
                 self.stray_reach = position
         self._lead, self._claimed = -1, True
 
 
-def group_rounds(shapes: Sequence[EntryShape]) -> list[Round]:
+def group_rounds(shapes: Sequence[EntryShape], *, midway: bool = False) -> list[Round]:
     """The rounds of a history, or of its tail, in order. Linear.
 
     Reminders, attachments and meta rows start no round: they stay with the user message or the result that they
     follow, or else with the user message that they lead up to. Rows off the branch and notices lie where they lie.
-    Where the shapes are a tail, a result of an earlier call ties everything before it together: no cut is legal there.
+    Where the shapes begin `midway`, a result of an earlier call ties everything before it together: no cut is legal there.
     """
-    return rounds_of(shapes, link(shapes))
+    return rounds_of(shapes, link(shapes, midway=midway))
 
 
 def rounds_of(shapes: Sequence[EntryShape], links: Links) -> list[Round]:

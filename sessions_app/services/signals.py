@@ -8,10 +8,9 @@ import msgspec
 from django.db.models import Max, Q, Sum
 
 from sessions_app.engine import boundary, signal
-from sessions_app.engine.block import SUMMARY_SHARE
 from sessions_app.engine.boundary import Boundary
 from sessions_app.engine.entries import Checkpoint, Usage
-from sessions_app.engine.plan import LEAST_BLOCK_TOKENS
+from sessions_app.engine.plan import LEAST_BLOCK_TOKENS, block_budget
 from sessions_app.engine.policy import Policy, window_for
 from sessions_app.engine.terms import Kind, Lineage, Role, SegmentKind, SkipReason
 from sessions_app.models import Compaction, Entry, Session, SessionKind
@@ -117,34 +116,25 @@ def _fold(
     session: Session, checkpoint: Checkpoint | None, policy: Policy, window: int, now: signal.Signal, composition: dict[str, int]
 ) -> _Fold:
     """About how many tokens a manual compaction would leave, or why there is nothing to fold."""
-    chosen = _choose_in_tail(session, checkpoint, policy, window, now.tokens)
+    after_system = _after_system(session)
+    start = checkpoint.boundary_index if checkpoint else after_system
+    chosen = _choose_in_tail(session, start, policy, boundary.keep_budget(policy, window, now.tokens, manual=True))
     if isinstance(chosen, SkipReason):
         return _Fold(reason=chosen)
-    view_tokens = sum(composition.values())
-    kept = composition.get("system", 0) + chosen.kept_tokens
-    replaced = view_tokens - kept
-    block = _block_estimate(policy, window, replaced)
+    kept = chosen.kept_tokens + (plans.tokens_between(session.pk, 0, after_system - 1) if after_system else 0)
+    replaced = sum(composition.values()) - kept
+    block = block_budget(policy, window, replaced, kept, manual=True)
     if block >= replaced:
         return _Fold(reason=SkipReason.WOULD_NOT_SHRINK)
     # A measured signal holds what no entry does (tools, system prompt): it stays, only what is folded goes.
     return _Fold(tokens=max(kept + block, now.tokens - replaced + block))
 
 
-def _block_estimate(policy: Policy, window: int, replaced: int) -> int:
-    """Tokens of the block for that much history; the same shares as the engine's budget."""
-    wanted = max(int(policy.summary_max_tokens / SUMMARY_SHARE), replaced // 10)
-    return max(LEAST_BLOCK_TOKENS, min(wanted, replaced // 2, policy.target_tokens(window)))
-
-
-def _choose_in_tail(
-    session: Session, checkpoint: Checkpoint | None, policy: Policy, window: int, signal_tokens: int
-) -> Boundary | SkipReason:
+def _choose_in_tail(session: Session, start: int, policy: Policy, keep_tokens: int) -> Boundary | SkipReason:
     """The cut of a manual compaction, looked for in a tail that grows until it holds one or is the whole view."""
-    start = checkpoint.boundary_index if checkpoint else _after_system(session)
     newest = Entry.objects.filter(session_id=session.pk).aggregate(newest=Max("index"))["newest"]
     if newest is None:
         return SkipReason.EMPTY_SESSION
-    keep_tokens = boundary.keep_budget(policy, window, signal_tokens, manual=True)
     length = TAIL_STEP
     while True:
         first = max(start, newest + 1 - length)
@@ -157,10 +147,22 @@ def _choose_in_tail(
             keep_tokens=keep_tokens,
             floor_tokens=LEAST_BLOCK_TOKENS if is_whole else 0,
             protected_messages=policy.protected_messages,
+            midway=not is_whole,
         )
+        if isinstance(chosen, Boundary) and not is_whole and not chosen.starts_turn and not chosen.carried:
+            return _with_request(session, chosen, start)
         if isinstance(chosen, Boundary) or is_whole:
             return chosen
         length *= 4
+
+
+def _with_request(session: Session, chosen: Boundary, start: int) -> Boundary:
+    """The cut with the user message of its turn, which lies before the tail."""
+    turns = Entry.objects.filter(session_id=session.pk, role=Role.USER, kind=Kind.MESSAGE, meta=False, off_branch=False)
+    request = turns.filter(index__range=(start, chosen.index - 1)).order_by("-index").values_list("index", "tokens").first()
+    if request is None:
+        return chosen
+    return msgspec.structs.replace(chosen, carried=(request[0],), kept_tokens=chosen.kept_tokens + request[1])
 
 
 def _after_system(session: Session) -> int:

@@ -1,5 +1,8 @@
 """Random histories: what agents write, and what they should not but do."""
 
+from collections.abc import Iterable
+from typing import Self
+
 from hypothesis import strategies as st
 
 from sessions_app.engine import counting
@@ -22,31 +25,35 @@ class Story:
     def __init__(self) -> None:
         self.entries: list[Entry] = []
 
-    def add(self, role: Role, kind: Kind, *parts: Part, **more) -> "Story":
+    def add(self, role: Role, kind: Kind, *parts: Part, **more) -> Self:
         self.entries.append(entry(len(self.entries), role, kind, *parts, **more))
         return self
 
-    def user(self, words: str = "Please.", **more) -> "Story":
+    def extend(self, entries: Iterable[Entry]) -> Self:
+        self.entries.extend(entries)
+        return self
+
+    def user(self, words: str = "Please.", **more) -> Self:
         return self.add(Role.USER, Kind.MESSAGE, text(words), **more)
 
-    def says(self, words: str = "Done.", **more) -> "Story":
+    def says(self, words: str = "Done.", **more) -> Self:
         return self.add(Role.ASSISTANT, Kind.MESSAGE, text(words), **more)
 
-    def calls(self, *call_ids: str, **more) -> "Story":
+    def calls(self, *call_ids: str, **more) -> Self:
         parts = [Part(kind=PartKind.CALL, name="Bash", text="{}", call_id=call_id) for call_id in call_ids]
         return self.add(Role.ASSISTANT, Kind.CALL, *parts, **more)
 
-    def result(self, *call_ids: str, words: str = "ok", **more) -> "Story":
+    def result(self, *call_ids: str, words: str = "ok", **more) -> Self:
         parts = [Part(kind=PartKind.RESULT, text=words, call_id=call_id) for call_id in call_ids]
         return self.add(Role.USER, Kind.RESULT, *parts, **more)
 
-    def reminder(self, words: str = "Mind the time.", *, glued: bool = False, **more) -> "Story":
+    def reminder(self, words: str = "Mind the time.", *, glued: bool = False, **more) -> Self:
         return self.add(Role.USER, Kind.REMINDER, text(words, glued=glued), **more)
 
-    def notice(self, words: str = "A hook ran.") -> "Story":
+    def notice(self, words: str = "A hook ran.") -> Self:
         return self.add(Role.NOTICE, Kind.OTHER, text(words))
 
-    def system(self, words: str = "You are an agent.") -> "Story":
+    def system(self, words: str = "You are an agent.") -> Self:
         return self.add(Role.SYSTEM, Kind.MESSAGE, text(words))
 
 

@@ -10,7 +10,8 @@ from tests.engine.histories import Story, histories, text
 
 
 def spans(story: Story, first: int = 0) -> list[tuple[int, int]]:
-    return [(found.first, found.last) for found in group_rounds([shape_of(entry) for entry in story.entries[first:]])]
+    rounds = group_rounds([shape_of(entry) for entry in story.entries[first:]], midway=first > 0)
+    return [(found.first, found.last) for found in rounds]
 
 
 @given(histories())
@@ -105,6 +106,11 @@ def test_a_call_is_pending_until_somebody_writes_again():
 def test_in_a_tail_a_result_of_an_earlier_call_ties_together_what_stands_before_it():
     story = Story().user().calls("a").says("Meanwhile.").user("And?").result("a").says().user().says()
     assert spans(story, first=2) == [(2, 4), (5, 5), (6, 6), (7, 7)]
+
+
+def test_a_result_whose_call_is_nowhere_ties_nothing():
+    story = Story().user().says().result("ghost").says()
+    assert spans(story) == [(0, 0), (1, 2), (3, 3)]
 
 
 def test_nothing_has_no_rounds():
