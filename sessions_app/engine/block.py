@@ -20,9 +20,10 @@ _FORGED_TAG = re.compile(r"<(?=\s{0,20}/?\s{0,20}compacted[-_ ]history)", re.IGN
 
 _SHELL_TAIL = re.compile(r"(?:\s*2>&1|\s*\|\s*(?:head|tail)(?:\s+-n?\s*\d+)?)+\s*$")
 _LOOK_UP = re.compile(
-    r"(?:cd \S+ && )?(?:ls|cat|head|tail|pwd|echo|which|wc|find|grep|rg|tree|file|stat|sed -n|"
-    r"git (?:status|log|diff|show|branch|blame))\b[^;&]*$"
+    r"(?:cd|ls|cat|head|tail|pwd|echo|which|wc|find|grep|rg|tree|file|stat|sort|jq|sed -n|"
+    r"git (?:status|log|diff|show|branch|blame|fetch))\b"
 )
+_JOINT = re.compile(r"\s*(?:&&|\|\|?|;)\s*")
 _Limits = tuple[int, int, int, int]  # read files, commands, changed files, addresses and identifiers
 _NEWEST = 6  # user messages whose texts are shortened last
 _TEXT_LIMITS = ((600, 2_000), (400, 1_600), (240, 1_200), (120, 800), (60, 400), (40, 160), (24, 60))
@@ -136,7 +137,7 @@ def _command_lines(commands: Sequence[CommandRecord], root: str) -> list[str]:
     last: dict[str, tuple[CommandRecord, int]] = {}
     for command in commands:
         words = _SHELL_TAIL.sub("", command.command.removeprefix(f"cd {root.rstrip('/')} && "))
-        if _LOOK_UP.match(words) and command.status == "ok":
+        if command.status == "ok" and all(_LOOK_UP.match(piece) for piece in _JOINT.split(words) if piece):
             continue
         times = last.pop(words, (command, 0))[1] + 1
         last[words] = (command, times)

@@ -19,8 +19,8 @@ _CAUSE_SENTENCES, _CAUSE_REACH = 3, 12  # what is said that soon after a failure
 _HEAD_CHARS = 90
 PLAN_TOOL, PLAN_MALUS = "ExitPlanMode", 1.0  # what was planned counts less than what came of it
 
-CONTINUED = "Continued:"
-"""Head of a paragraph whose turn began before the span."""
+_AGENT_TOOLS = frozenset({"Task", "Agent"})
+REPORT_MALUS = 1.0  # what a sub-agent says is second-hand
 
 
 class Paragraph(msgspec.Struct):
@@ -46,6 +46,11 @@ def head_of(text: str, index: int) -> str:
     return f"On “{one_line(text, _HEAD_CHARS)}” (#{index}):"
 
 
+def continued_at(index: int) -> str:
+    """The head of a paragraph whose turn began before the span; `index` is the span's first entry."""
+    return f"Continued at #{index}:"
+
+
 def take(entries: Iterable[Entry], stressed: frozenset[str], should_stop: ShouldStop) -> Digest:
     """One pass over the entries. Raises `Stopped`."""
     reading = _Reading(stressed)
@@ -61,14 +66,16 @@ class _Reading:
     def __init__(self, stressed: frozenset[str]) -> None:
         self._stressed = stressed
         self._digest = Digest()
-        self._turn = Paragraph(CONTINUED)
+        self._turn = Paragraph("")
+        self._reports: list[Paragraph] = []
         self._said: list[Sentence] = []  # of the assistant's latest message
         self._is_closing = False  # nothing was called since
-        self._calls: dict[str, int] = {}
+        self._calls: dict[str, tuple[int, Part]] = {}
         self._failed: list[int] = []  # calls whose failure nobody has spoken about yet
 
     def add(self, entry: Entry) -> None:
         self._digest.last_index = entry.index
+        self._turn.head = self._turn.head or continued_at(entry.index)
         if entry.kind is Kind.SUMMARY:
             self._digest.summaries.append(entry.text)
         elif entry.role is Role.USER and entry.kind is Kind.MESSAGE and not entry.meta:
@@ -77,11 +84,20 @@ class _Reading:
             self._assistant(entry)
         for part in entry.parts:
             if part.kind is PartKind.CALL:
-                self._calls[part.call_id] = entry.index
+                self._calls[part.call_id] = entry.index, part
                 self._is_closing = False
                 self._plan(entry.index, part)
-            elif part.kind is PartKind.RESULT and part.is_error and part.call_id in self._calls:
-                self._failed.append(self._calls[part.call_id])
+            elif part.kind is PartKind.RESULT and part.call_id in self._calls:
+                self._result(entry.index, part, *self._calls.pop(part.call_id))
+
+    def _result(self, index: int, result: Part, called_at: int, call: Part) -> None:
+        if result.is_error:
+            self._failed.append(called_at)
+        elif call.name in _AGENT_TOOLS:
+            task = extractors.call_facts(call.name, call.text).target
+            said = sentences.candidates(result.text, index, self._stressed)
+            malused = [msgspec.structs.replace(sentence, score=sentence.score - REPORT_MALUS) for sentence in said]
+            self._reports.append(Paragraph(f"A sub-agent reported on “{one_line(task, _HEAD_CHARS)}” (#{index}):", malused))
 
     def _user(self, entry: Entry) -> None:
         ask = asks.read(entry.text)
@@ -114,8 +130,8 @@ class _Reading:
                 msgspec.structs.replace(sentence, score=sentence.score + OUTCOME_BONUS) if id(sentence) in raised else sentence
                 for sentence in self._turn.sentences
             ]
-        if self._turn.sentences:
-            self._digest.paragraphs.append(self._turn)
+        self._digest.paragraphs += [paragraph for paragraph in (self._turn, *self._reports) if paragraph.sentences]
+        self._reports = []
         self._failed, self._is_closing = [], False
 
     def finish(self) -> Digest:

@@ -1,5 +1,7 @@
 """The summariser that needs no model: it fills the eight sections with what the entries themselves say."""
 
+from collections.abc import Sequence
+
 import msgspec
 
 from sessions_app.engine import digest as digests
@@ -54,9 +56,8 @@ class ExtractiveSummariser:
 def _of_entries(request: SummaryRequest, stressed: frozenset[str], should_stop: ShouldStop) -> Material:
     read: Digest = digests.take(request.entries, stressed, should_stop)
     earlier = _earlier([request.previous_summary, *read.summaries], stressed)
-    decisions = [earlier.pop(Section.DECISIONS, []), read.paragraphs]
     return Material(
-        decisions=fold.merge(decisions if request.state is None else fold.continue_turns(decisions)),
+        decisions=_named([earlier.pop(Section.DECISIONS, []), read.paragraphs], request),
         causes=_earlier_causes(request) | read.causes,
         closing=read.closing,
         earlier=earlier,
@@ -75,11 +76,18 @@ def _of_partials(request: SummaryRequest, stressed: frozenset[str]) -> Material:
     decisions = [fold.paragraphs_of(partial.bodies.get(Section.DECISIONS, ""), stressed) for partial in parsed]
     closing = [partial.bodies.get(Section.CURRENT, "") for partial in parsed if partial.bodies.get(Section.CURRENT)]
     return Material(
-        decisions=fold.merge(fold.continue_turns([earlier.pop(Section.DECISIONS, []), *decisions])),
+        decisions=_named([earlier.pop(Section.DECISIONS, []), *decisions], request),
         causes=causes,
         closing=sentences.candidates(closing[-1], -1) if closing else [],
         earlier=earlier,
     )
+
+
+def _named(groups: Sequence[Sequence[Paragraph]], request: SummaryRequest) -> list[Paragraph]:
+    """The groups as one, each turn once. Only who knows the whole history can name a turn that began before the span."""
+    if request.state is None:
+        return fold.merge(groups)
+    return fold.merge([fold.name_turns(group, request.state) for group in groups])
 
 
 def _earlier(texts: list[str], stressed: frozenset[str]) -> dict[Section, list[Paragraph]]:

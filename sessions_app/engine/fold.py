@@ -1,17 +1,22 @@
 """Choosing sentences within a budget, and taking up again what an earlier summary said."""
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 
-from sessions_app.engine import digest, sentences
+from sessions_app.engine import asks, digest, sentences
+from sessions_app.engine.asks import AskKind
 from sessions_app.engine.counting import estimate_text
 from sessions_app.engine.digest import Paragraph
 from sessions_app.engine.sentences import Sentence
+from sessions_app.engine.state import MechanicalState
 
-_HEADED = re.compile(r"^(On “.{1,200}” \(#\d{1,9}\):|Continued:|From an earlier summary:)\s+(.*)$", re.DOTALL)
-
+_HEADED = re.compile(
+    r"^((?:On|A sub-agent reported on) “.{1,200}” \(#\d{1,9}\):|Continued at #\d{1,9}:|From an earlier summary:|At the beginning:)\s+(.*)$",
+    re.DOTALL,
+)
+_CONTINUED = re.compile(r"^Continued at #(\d{1,9}):$")
 EARLIER = "From an earlier summary:"
-CONTINUED = digest.CONTINUED
 COVERAGE_BONUS = 1.5
 """Added to the best sentence of each paragraph, so that a long session is not told by its liveliest hour alone."""
 
@@ -37,19 +42,18 @@ def _scored(text: str, stressed: frozenset[str]) -> list[Sentence]:
     return [sentence for sentence in sentences.candidates(text, -1, stressed) if sentence.text != "Nothing recorded."]
 
 
-def continue_turns(partials: Iterable[Sequence[Paragraph]]) -> list[list[Paragraph]]:
-    """Paragraphs of partial summaries in order, where one that continues a turn gets the head of that turn."""
-    head = EARLIER
-    named: list[list[Paragraph]] = []
-    for paragraphs in partials:
-        group = []
-        for paragraph in paragraphs:
-            if paragraph.head == CONTINUED:
-                group.append(Paragraph(head, paragraph.sentences))
-            else:
-                head = paragraph.head if paragraph.head != EARLIER else head
-                group.append(paragraph)
-        named.append(group)
+def name_turns(paragraphs: Iterable[Paragraph], state: MechanicalState) -> list[Paragraph]:
+    """The paragraphs, where one that only continues a turn gets the head of that turn."""
+    asked = [(message.index, ask.text) for message in state.user_messages if (ask := asks.read(message.text)).kind is AskKind.WORDS]
+    named = []
+    for paragraph in paragraphs:
+        continued = _CONTINUED.match(paragraph.head)
+        if continued is None:
+            named.append(paragraph)
+            continue
+        position = bisect_left(asked, (int(continued.group(1)), "")) - 1
+        head = digest.head_of(asked[position][1], asked[position][0]) if position >= 0 else "At the beginning:"
+        named.append(Paragraph(head, paragraph.sentences))
     return named
 
 

@@ -1,6 +1,7 @@
 """The sections that code can write from mechanical state, each as prose first and lists second, within a budget."""
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 
@@ -157,17 +158,20 @@ def errors(state: MechanicalState, causes: Mapping[int, Sentence], earlier: Sequ
         for refusal in state.refusals
     ]
     # Failures that somebody explained teach most, so they come last in a list of which the newest stay.
-    told = sorted(state.errors, key=lambda error: (error.index in causes, error.fixed_index is None, error.index))
-    lines = [*(_error_line(error, causes.get(error.index)) for error in told), *lines]
+    times = Counter((error.tool, error.target) for error in state.errors)
+    latest = {(error.tool, error.target): error for error in state.errors}
+    told = sorted(latest.values(), key=lambda error: (error.index in causes, error.fixed_index is None, error.index))
+    lines = [*(_error_line(error, causes.get(error.index), times[error.tool, error.target]) for error in told), *lines]
     kept = _newest(lines, budget - estimate_text(head) - estimate_text(before))
     return "\n".join(filter(None, (head, *kept))) + (f"\n\n{before}" if before else "")
 
 
-def _error_line(error: ErrorRecord, cause: Sentence | None) -> str:
+def _error_line(error: ErrorRecord, cause: Sentence | None, times: int) -> str:
     then = f" Then: “{cause.text}”." if cause and cause.score >= 1 else ""
     end = f" Succeeded at #{error.fixed_index}." if error.fixed_index is not None else " Not seen to succeed since."
     message = f": {one_line(error.message, 140).rstrip('.…')}" if error.message else ""
-    return f"- {error.tool} `{one_line(error.target, 100)}` (#{error.index}, {error.status}){message}.{then}{end}"
+    often = f" Failed {times} times in all." if times > 1 else ""
+    return f"- {error.tool} `{one_line(error.target, 100)}` (#{error.index}, {error.status}){message}.{then}{often}{end}"
 
 
 def user_messages(state: MechanicalState, budget: int) -> str:

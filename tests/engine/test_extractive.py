@@ -117,7 +117,7 @@ def test_what_is_told_of_the_assistant_stands_in_the_span(entries):
     told = summarise(entries)[Section.DECISIONS]
     span = " ".join(" ".join(entry.text.split()) for entry in entries)
     for paragraph in told.split("\n\n"):
-        body = re.sub(r"^(?:On “.*?” \(#\d+\):|Continued:|From an earlier summary:)\s*", "", paragraph)
+        body = re.sub(r"^(?:On “.*?” \(#\d+\):|At the beginning:|From an earlier summary:)\s*", "", paragraph)
         for sentence in split(body):
             assert sentence.rstrip(".") in span or sentence == summary.NOTHING
 

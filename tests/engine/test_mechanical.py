@@ -1,5 +1,7 @@
 """Mechanical state: what code reads from calls, results and messages."""
 
+from typing import Self
+
 import msgspec
 import pytest
 from hypothesis import given, settings
@@ -16,7 +18,7 @@ from tests.engine.histories import Story, histories, text
 class Work(Story):
     """A story with real tools."""
 
-    def tool(self, name: str, arguments: dict[str, object], result: str = "ok", *, is_error: bool = False) -> "Work":
+    def tool(self, name: str, arguments: dict[str, object], result: str = "ok", *, is_error: bool = False) -> Self:
         call_id = f"t{len(self.entries)}"
         arguments_text = msgspec.json.encode(arguments).decode()
         self.add(Role.ASSISTANT, Kind.CALL, Part(kind=PartKind.CALL, name=name, text=arguments_text, call_id=call_id))

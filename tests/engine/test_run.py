@@ -1,14 +1,16 @@
 """One attempt: what it yields, what it returns, and that it changes nothing when it ends early."""
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sessions_app.engine.entries import Segment
+from sessions_app.engine.entries import Checkpoint, Segment
 from sessions_app.engine.fates import fate_of
 from sessions_app.engine.legality import problems
 from sessions_app.engine.policy import Policy
 from sessions_app.engine.shapes import shape_of
+from sessions_app.engine.state import MechanicalState
 from sessions_app.engine.steps import ChunkSummarised, Commit, Ended, PhaseStarted, Planned, Stop, Stopped, Verified
 from sessions_app.engine.terms import Fate, Outcome, Phase, SegmentKind, SkipReason, Status, SummarySource
 from sessions_app.engine.view import build
@@ -38,6 +40,7 @@ def test_a_checkpoint_is_system_entries_then_the_block_then_the_tail():
     assert [segment.kind for segment in commit.segments] == [SegmentKind.RANGE, SegmentKind.SYNTHETIC, SegmentKind.RANGE]
     assert commit.segments[0] == Segment(kind=SegmentKind.RANGE, first=0, last=0)
     assert commit.segments[2] == Segment(kind=SegmentKind.RANGE, first=commit.boundary_index)
+    assert commit.segments[1].payload is not None
     assert commit.segments[1].payload.text == commit.block
 
 
@@ -189,6 +192,7 @@ def test_the_last_call_knows_the_previous_summary_and_the_state_of_the_whole():
     summariser = Canned(GOOD)
     attempt(story.entries, chain=[checkpoint_of(first, 1)], previous_summary="Parts 0 to 9 were done.", summariser=summariser)
     assert summariser.requests[-1].previous_summary == "Parts 0 to 9 were done."
+    assert summariser.requests[-1].state is not None
     assert summariser.requests[-1].state.user_messages[0].index == 1
     assert min(entry.index for request in summariser.requests for entry in request.entries) >= first.boundary_index
 
@@ -240,7 +244,8 @@ def test_nothing_is_lost_between_generations_and_the_first_ones_facts_stay_finda
     story = Story().system("You are an agent.")
     story.user("Never touch `legacy/billing.py`. Build the importer for ticket PAY-4711.").calls("w0").result("w0")
     story.says("I chose zstandard instead of gzip because the archive must stay seekable at /srv/archive/main.zst.")
-    chain, summary, commit = [], "", None
+    chain: list[Checkpoint] = []
+    summary, commit = "", None
     for generation in range(1, 11):
         for turn in range(8):
             name = f"g{generation}t{turn}"
@@ -256,6 +261,7 @@ def test_nothing_is_lost_between_generations_and_the_first_ones_facts_stay_finda
     for fact in ("legacy/billing.py", "PAY-4711", "zstandard instead of gzip", "/srv/archive/main.zst"):
         assert fact in commit.block, fact
     assert commit.block_tokens < 12_000
-    assert len(commit.mechanical_state["user_messages"]) == sum(
+    state = msgspec.convert(commit.mechanical_state, MechanicalState)
+    assert len(state.user_messages) == sum(
         shape_of(entry).is_user_message for entry in story.entries if entry.index < commit.boundary_index
     )
