@@ -1,6 +1,9 @@
 """Puts entries together into legal messages, in the order of a plan."""
 
 from collections.abc import Iterator
+from itertools import pairwise
+
+import msgspec
 
 from sessions_app.engine import counting
 from sessions_app.engine.entries import Entry, Part, SyntheticMessage
@@ -32,18 +35,10 @@ class _Exchange:
         yield from self.results
         others = self.others
         if self.results:
-            yield from (_glue(part) for _, part in others if part.part.glued)
+            yield from (msgspec.structs.replace(part, glued=True) for _, part in others if part.part.glued)
             others = [(rank, part) for rank, part in others if not part.part.glued]
         yield from (_no_result(call) for call in self.open_calls.values())
-        section: list[tuple[int, ViewPart]] = []
-        for rank, part in others:
-            if rank is _FENCE:
-                yield from _in_rank(section)
-                section = []
-                yield part
-            else:
-                section.append((rank, part))
-        yield from _in_rank(section)
+        yield from _with_newlines(_in_order(others))
 
 
 class Assembly:
@@ -166,17 +161,30 @@ def _cleared_parts(entry: Entry) -> list[ViewPart]:
     return [ViewPart(part=part, entry_index=entry.index, fate=Fate.CLEARED, tokens=counting.estimate_parts((part,))) for part in parts]
 
 
-def _glue(view_part: ViewPart) -> ViewPart:
-    return ViewPart(part=view_part.part, entry_index=view_part.entry_index, fate=view_part.fate, glued=True, tokens=view_part.tokens)
-
-
 def _no_result(call: Part) -> ViewPart:
     part = Part(kind=PartKind.RESULT, text=NO_RESULT, name=call.name, call_id=call.call_id)
     return ViewPart(part=part, entry_index=None, synthetic=True, tokens=counting.estimate_parts((part,)))
 
 
-def _in_rank(section: list[tuple[int, ViewPart]]) -> Iterator[ViewPart]:
-    return (part for _, part in sorted(section, key=lambda ranked: ranked[0]))
+def _in_order(parts: list[tuple[int, ViewPart]]) -> list[tuple[int, ViewPart]]:
+    """Reminders before texts, each in the order in which they came, but none past a fence."""
+    order: list[tuple[int, int, ViewPart]] = []
+    section = 0
+    for rank, part in parts:
+        section += rank is _FENCE
+        order.append((section, -1 if rank is _FENCE else rank, part))
+        section += rank is _FENCE
+    return [(rank, part) for _, rank, part in sorted(order, key=lambda placed: placed[:2])]
+
+
+def _with_newlines(parts: list[tuple[int, ViewPart]]) -> Iterator[ViewPart]:
+    """Parts of which each text ends in a newline when a user's own text follows it, so that the two do not run together."""
+    if not parts:
+        return
+    for (_, part), (next_rank, following) in pairwise(parts):
+        runs_on = next_rank is not _REMINDER and part.part.kind is following.part.kind is PartKind.TEXT
+        yield msgspec.structs.replace(part, newline=True) if runs_on else part
+    yield parts[-1][1]
 
 
 def _message(role: Role, parts: list[ViewPart]) -> ViewMessage:

@@ -34,7 +34,7 @@ def build(entries: Iterable[Entry], checkpoint: Checkpoint | None) -> tuple[View
 
 def view_hash(messages: Sequence[ViewMessage]) -> str:
     """sha256, in hex, over what a model would read. Where it comes from does not count."""
-    said = [(message.role, [(part.part, part.glued) for part in message.parts]) for message in messages]
+    said = [(message.role, [(part.part, part.glued, part.newline) for part in message.parts]) for message in messages]
     return hashlib.sha256(msgspec.json.encode(said)).hexdigest()
 
 

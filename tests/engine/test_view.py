@@ -100,25 +100,30 @@ def test_user_side_rows_become_one_message_results_then_reminders_then_texts():
     assert sent(view.build(story.entries, None)) == [
         ("user", ["Go"]),
         ("assistant", ["{}", "{}"]),
-        ("user", ["B", "A", "R1", "R2", "Steer"]),
+        ("user", ["B", "A", "R1", "R2\n", "Steer"]),
     ]
 
 
 def test_a_prompt_stands_behind_reminders_that_follow_it_in_the_file():
     story = Story().says("Hi").user("Prompt").reminder("R1").add(Role.USER, Kind.ATTACHMENT, text("File"))
-    assert sent(view.build(story.entries, None))[1] == ("user", ["R1", "File", "Prompt"])
+    assert sent(view.build(story.entries, None))[1] == ("user", ["R1", "File\n", "Prompt"])
 
 
 def test_a_glued_reminder_becomes_part_of_the_last_result_and_keeps_its_source():
-    story = Story().user("Go").calls("a").result("a", words="Output").reminder("Tokens left.", glued=True).reminder("Plain")
+    story = Story().user("Go").calls("a").result("a", words="\n Output\n").reminder("Tokens left.", glued=True).reminder("Plain")
     messages = view.build(story.entries, None)
     assert sent(messages)[2] == ("user", ["Output\n\nTokens left.", "Plain"])
     assert [(part.entry_index, part.glued) for part in messages[2].parts] == [(2, False), (3, True), (4, False)]
 
 
+def test_several_glued_reminders_follow_each_other_and_an_empty_result_leaves_no_gap():
+    story = Story().user("Go").calls("a").result("a", words="").reminder("One", glued=True).reminder("Two\n", glued=True)
+    assert sent(view.build(story.entries, None))[2] == ("user", ["One\n\nTwo"])
+
+
 def test_a_glued_reminder_without_a_result_is_a_text():
     story = Story().says("Hi").user("Prompt").reminder("Tokens left.", glued=True)
-    assert sent(view.build(story.entries, None))[1] == ("user", ["Tokens left.", "Prompt"])
+    assert sent(view.build(story.entries, None))[1] == ("user", ["Tokens left.\n", "Prompt"])
 
 
 def test_gluing_needs_the_whole_text_of_the_result():
@@ -180,7 +185,7 @@ def test_notices_rows_off_the_branch_and_empty_texts_are_never_sent():
 
 def test_system_entries_come_first_and_later_ones_are_reminders():
     story = Story().system("Rules").user("Go").system("Mind this").says("Done")
-    assert sent(view.build(story.entries, None)) == [("system", ["Rules"]), ("user", ["Mind this", "Go"]), ("assistant", ["Done"])]
+    assert sent(view.build(story.entries, None)) == [("system", ["Rules"]), ("user", ["Mind this\n", "Go"]), ("assistant", ["Done"])]
 
 
 def test_our_plan_is_system_block_carried_request_and_tail():
@@ -198,7 +203,7 @@ def test_our_plan_is_system_block_carried_request_and_tail():
     )
     assert sent(view.build(story.entries, plan)) == [
         ("system", ["Rules"]),
-        ("user", ["Block", "R", "Request"]),
+        ("user", ["Block", "R\n", "Request"]),
         ("assistant", ["{}"]),
         ("user", ["A"]),
     ]
@@ -212,7 +217,7 @@ def test_an_entry_that_a_plan_names_by_itself_stands_there_and_nowhere_else():
         boundary_index=0,
         segments=(Segment(kind=SegmentKind.ENTRY, first=2), Segment(kind=SegmentKind.RANGE, first=0)),
     )
-    assert sent(view.build(story.entries, plan)) == [("user", ["C", "A"]), ("assistant", ["B", "D"])]
+    assert sent(view.build(story.entries, plan)) == [("user", ["C\n", "A"]), ("assistant", ["B", "D"])]
 
 
 def test_the_hash_changes_with_what_is_said_and_not_with_where_it_comes_from():
