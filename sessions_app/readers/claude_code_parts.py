@@ -93,7 +93,7 @@ class PartBuilder:
                 texts.append(item)
             elif isinstance(item, dict) and item.get("type") == "text":
                 texts.append(text_of(item.get("text")))
-            elif isinstance(item, dict) and item.get("type") in {"image", "document"}:
+            elif isinstance(item, dict) and item.get("type") in ("image", "document"):  # a tuple: what is asked for may be a list
                 media.append(msgspec.structs.replace(self._media(item, PartKind(item["type"])), call_id=call_id))
             elif item is not None:
                 texts.append(json_text(item))

@@ -52,7 +52,7 @@ def kind_of(row: dict[str, Any]) -> str:
 def is_known(row: dict[str, Any]) -> bool:
     """Whether the row's type is one that this reader was written for."""
     kind = row.get("type")
-    return kind in CHAIN_TYPES or kind in SIDE_TYPES
+    return isinstance(kind, str) and (kind in CHAIN_TYPES or kind in SIDE_TYPES)
 
 
 def entry_of(row: dict[str, Any], builder: PartBuilder) -> ParsedEntry | None:
