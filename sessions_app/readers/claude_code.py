@@ -117,7 +117,8 @@ class ClaudeCodeReading:
         if session and session != self._identity.session_id:
             problems.append(Problem(kind=ProblemKind.FOREIGN_SESSION, line=line, offset=offset, detail=session[:80]))
         self._facts.note(row, kind)
-        if row.get("type") not in CHAIN_TYPES:
+        said = row.get("type")
+        if not isinstance(said, str) or said not in CHAIN_TYPES:
             return None
         builder = PartBuilder(self._tool_names)
         entry = entry_of(row, builder)
