@@ -1,16 +1,6 @@
 """Names of agents and models, as their makers and users write them."""
 
-AGENT_NAMES = {
-    "claude-code": "Claude Code",
-    "claude_code": "Claude Code",
-    "codex": "Codex",
-    "opencode": "OpenCode",
-    "gemini": "Gemini CLI",
-    "openhands": "OpenHands",
-    "openworker": "OpenWorker",
-    "openai_chat": "OpenAI chat",
-    "anthropic_messages": "Anthropic messages",
-}
+AGENT_NAMES = {"claude-code": "Claude Code"}
 
 
 def agent_name(agent: str) -> str:

@@ -86,7 +86,7 @@ def _row(
     status: SessionStatus, title: str, meter: Meter, now: datetime, *, chunk: tuple[int, int] | None = None, failures: int = 0
 ) -> SessionRow:
     return SessionRow(
-        id=uuid.uuid5(uuid.NAMESPACE_URL, title), title=title, agent="claude_code", model="claude-opus-4-5-20251101",
+        id=uuid.uuid5(uuid.NAMESPACE_URL, title), title=title, agent="claude-code", model="claude-opus-4-5-20251101",
         kind=SessionKind.IMPORTED, status=status, project="timetables", labels=("importer",), meter=meter, entries=1_204,
         compactions=3, active_at=now - timedelta(minutes=4), chunk=chunk, failures=failures, warnings=failures,
     )  # fmt: skip

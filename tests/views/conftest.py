@@ -26,7 +26,7 @@ def make_session(db) -> MakeSession:
     def make(title: str = "A session", **values: object) -> Session:
         number = next(numbers)
         defaults: dict[str, object] = {
-            "agent": "claude_code",
+            "agent": "claude-code",
             "source_key": f"test:{number}",
             "last_activity_at": NOON - timedelta(minutes=number),
         }

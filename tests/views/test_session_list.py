@@ -168,7 +168,7 @@ def test_the_number_of_queries_does_not_depend_on_the_number_of_rows(operator_pa
             make_session(f"{size} {number}", project=project)
         cache.clear()
         with django_assert_num_queries(QUERY_COUNTS["session-list, nothing cached"]):
-            operator_page.get("/?agent=claude_code")
+            operator_page.get("/?agent=claude-code")
         with django_assert_num_queries(QUERY_COUNTS["session-list, counts cached"]):
             operator_page.get("/")
 
