@@ -5,15 +5,10 @@ from collections.abc import Iterator
 
 _URL = re.compile(r"https?://[^\s<>\"'`|\\\])}]{4,300}")
 _TRAILING = ".,;:!?*_~…"
-_IDENTIFIER = re.compile(
-    r"""
-    \b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b    # UUID
-  | \b(?=[0-9a-f]{0,39}[0-9])(?=[0-9a-f]{0,39}[a-f])[0-9a-f]{7,40}\b     # hash
-  | (?<![\w/&])(?:[\w.-]{1,60}/[\w.-]{1,60})?\#\d{1,7}\b                 # number of a change or a report
-  | \b[A-Z][A-Z0-9]{1,9}-\d{1,7}\b                                       # ticket
-    """,
-    re.VERBOSE,
-)
+_UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+_HASH = re.compile(r"(?<![\w-])[0-9a-f]{7,40}(?![\w-])")
+_NUMBERED = re.compile(r"(?:[\w.-]{1,60}/[\w.-]{1,60}|(?<![\w/&]))#\d{1,7}\b")
+_TICKET = re.compile(r"\b[A-Z][A-Z0-9]{1,9}-\d{1,7}\b")
 _HOUSEHOLD_WORDS = frozenset({"GitHub", "GitLab", "JavaScript", "TypeScript", "OpenAI", "PostgreSQL", "MySQL", "YouTube", "LinkedIn"})
 _SPOKEN = re.compile(r"\b(?:[a-z0-9]{1,40}(?:_[a-z0-9]{1,40}){1,8}|[A-Z][a-z0-9]{1,40}(?:[A-Z][a-z0-9]{0,40}){1,8})\b")
 PATH = re.compile(
@@ -47,7 +42,12 @@ def urls(text: str) -> Iterator[str]:
 
 def identifiers(text: str, *, spoken: bool) -> Iterator[str]:
     """Hashes, UUIDs and numbers that the text names; with `spoken` also its snake_case and CamelCase words."""
-    yield from (match.group() for match in _IDENTIFIER.finditer(text))
+    if text.count("-") >= 4:
+        yield from (match.group() for match in _UUID.finditer(text))
+    if "#" in text:
+        yield from (match.group() for match in _NUMBERED.finditer(text))
+    yield from (match.group() for match in _TICKET.finditer(text))
+    yield from (word for match in _HASH.finditer(text) if not (word := match.group()).isdigit() and not word.isalpha())
     if spoken:
         yield from (word for match in _SPOKEN.finditer(text) if (word := match.group()) not in _HOUSEHOLD_WORDS)
 

@@ -1,6 +1,7 @@
 """Credentials are taken out of what a summary is made of and of what it says; only their number is kept."""
 
 import re
+from collections.abc import Callable
 
 import msgspec
 
@@ -9,53 +10,87 @@ from sessions_app.engine.terms import PartKind
 
 PLACEHOLDER = "[credential removed]"
 
-_SHAPES = re.compile(
+_PEM = re.compile(r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----.*?(?:-----END [A-Z ]{0,40}PRIVATE KEY-----|\Z)", re.DOTALL)
+_TOKENS = (
+    (("sk-", "sk_", "rk_", "pk_"), re.compile(r"(?:sk|rk|pk)[-_](?:ant-|proj-|live_|test_|svcacct-)?[A-Za-z0-9_-]{16,}")),
+    (("ghp_", "gho_", "ghu_", "ghs_", "ghr_"), re.compile(r"gh[pousr]_[A-Za-z0-9]{20,}")),
+    (("github_pat_",), re.compile(r"github_pat_[A-Za-z0-9_]{20,}")),
+    (("glpat-",), re.compile(r"glpat-[A-Za-z0-9_-]{16,}")),
+    (("AKIA", "ASIA"), re.compile(r"A(?:KIA|SIA)[A-Z0-9]{16}(?![A-Za-z0-9])")),
+    (("AIza",), re.compile(r"AIza[A-Za-z0-9_-]{30,}")),
+    (("xox",), re.compile(r"xox[abprs]-[A-Za-z0-9-]{10,}")),
+    (("npm_",), re.compile(r"npm_[A-Za-z0-9]{30,}")),
+    (("pypi-",), re.compile(r"pypi-[A-Za-z0-9_-]{30,}")),
+    (("hf_",), re.compile(r"hf_[A-Za-z0-9]{20,}")),
+    (("eyJ",), re.compile(r"eyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}")),
+)
+"""Token shapes, each with the letters that it starts with: looking for letters is much cheaper than for a shape."""
+
+_BEARER = re.compile(r"\bBearer\s{1,3}(?P<value>[A-Za-z0-9._~+/=-]{12,})", re.IGNORECASE)
+_IN_ADDRESS = re.compile(r"://[^\s:/@'\"]{1,100}:(?P<value>[^\s:/@'\"]{3,200})(?=@)")
+_NAMES = ("password", "passwd", "pwd", "secret", "api_key", "api-key", "apikey", "access_key", "access-key", "auth_token", "access_token")
+_NAMED = re.compile(
     r"""
-    (?P<pem>-----BEGIN\ [A-Z ]*PRIVATE\ KEY-----.*?(?:-----END\ [A-Z ]*PRIVATE\ KEY-----|\Z))
-  | (?P<token>
-        \b(?:sk|rk|pk)[-_](?:ant-|proj-|live_|test_|svcacct-)?[A-Za-z0-9_-]{16,}
-      | \bgh[pousr]_[A-Za-z0-9]{20,} | \bgithub_pat_[A-Za-z0-9_]{20,} | \bglpat-[A-Za-z0-9_-]{16,}
-      | \b(?:AKIA|ASIA)[A-Z0-9]{16}\b | \bAIza[A-Za-z0-9_-]{30,} | \bxox[abprs]-[A-Za-z0-9-]{10,}
-      | \bnpm_[A-Za-z0-9]{30,} | \bpypi-[A-Za-z0-9_-]{30,} | \bhf_[A-Za-z0-9]{20,}
-      | \beyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}
-    )
-  | (?P<bearer>\bBearer\s+)(?P<bearer_value>[A-Za-z0-9._~+/=-]{12,})
-  | (?P<url>\b[a-z][a-z0-9+.-]{1,20}://[^\s:/@'"]{1,100}:)(?P<url_value>[^\s:/@'"]{3,200})(?=@)
-  | (?P<name>
-        \b(?:[\w-]{0,40}[_-])?
-        (?:password|passwd|pwd|secret|api[_-]?key|access[_-]?key|auth[_-]?token|access[_-]?token|secret[_-]?key|client[_-]?secret)
+    (?P<name>
+        (?:password|passwd|pwd|secret|api[_-]?key|access[_-]?key|auth[_-]?token|access[_-]?token)[\w-]{0,20}
         \\?["']?\s{0,3}[=:]\s{0,3}\\?["']?
     )
-    (?P<name_value>[^\s"'\\,;&<>(){}\[\]$]{6,200})
+    (?P<value>[^\s"'\\,;&<>(){}\[\]$]{6,200})
     """,
-    re.VERBOSE | re.DOTALL | re.IGNORECASE,
-)
-_HINTS = re.compile(
-    r"[-_]key|api_?key|passw|pwd|secret|_token|-token|bearer|private key|://[^\s/@]*@|sk-|[srp]k_|gh[pousr]_|github_pat|glpat|AKIA|ASIA|AIza|xox|npm_|pypi-|hf_|eyJ",
-    re.IGNORECASE,
+    re.VERBOSE | re.IGNORECASE,
 )
 
 
 def redact(text: str) -> tuple[str, int]:
     """The text without the credentials that it holds, and how many there were. Linear in its length."""
-    if not _HINTS.search(text):
-        return text, 0
+    lower = text.lower()
     count = 0
+    if "private key-----" in lower:
+        text, found = _PEM.subn(PLACEHOLDER, text)
+        count += found
+    for starts, shape in _TOKENS:
+        if any(start in text for start in starts):
+            text, found = _replace(shape, text, _is_inside_a_word)
+            count += found
+    if "bearer" in lower:
+        text, found = _replace(_BEARER, text, _is_placeholder)
+        count += found
+    if "://" in lower and "@" in lower:
+        text, found = _replace(_IN_ADDRESS, text, _is_placeholder)
+        count += found
+    if any(name in lower for name in _NAMES):
+        text, found = _replace(_NAMED, text, _is_code)
+        count += found
+    return text, count
+
+
+def _replace(shape: re.Pattern[str], text: str, is_harmless: Callable[[re.Match[str]], bool]) -> tuple[str, int]:
+    """The text with the shape's matches, or the `value` in them, replaced; and how many there were."""
+    count = 0
+    group = "value" if "value" in shape.groupindex else 0
 
     def replace(match: re.Match[str]) -> str:
         nonlocal count
-        if match.group("name_value") and _is_code(match):
-            return match.group(0)
+        if is_harmless(match):
+            return match.group()
         count += 1
-        lead = match.group("bearer") or match.group("url") or match.group("name") or ""
-        return lead + PLACEHOLDER
+        return match.string[match.start() : match.start(group)] + PLACEHOLDER + match.string[match.end(group) : match.end()]
 
-    return _SHAPES.sub(replace, text), count
+    return shape.sub(replace, text), count
+
+
+def _is_inside_a_word(match: re.Match[str]) -> bool:
+    """Whether the letters only end another word, as in `task-` and `disk-`."""
+    return match.string[match.start() - 1 : match.start()].isalnum() if match.start() else False
+
+
+def _is_placeholder(match: re.Match[str]) -> bool:
+    return PLACEHOLDER.startswith(match.group("value"))
 
 
 def _is_code(match: re.Match[str]) -> bool:
     """Whether what stands where a secret would is the name of something, or was taken out already."""
-    lead, value, after = match.group("name"), match.group("name_value"), match.string[match.end() : match.end() + 1]
+    lead, value, after = match.group("name"), match.group("value"), match.string[match.end() : match.end() + 1]
     if PLACEHOLDER.startswith(value):
         return True
     if lead[-1] in "\"'":
