@@ -60,7 +60,10 @@ def compaction_cancel(request: PageRequest, session_id: uuid.UUID, compaction_id
         cancel(actor=actor, session=session, compaction_id=compaction_id)
     except UnknownCompaction as error:
         raise Http404 from error
-    return _done(request, session, "")
+    if not wants_fragment(request):
+        return _done(request, session, "")
+    # The panel alone and no other target: the socket may have replaced the form meanwhile, and then this answer is dropped.
+    return render(request, "components/compaction_panel.html", {"panel": panels.panel(session.pk)})
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
