@@ -7,7 +7,8 @@ _URL = re.compile(r"https?://[^\s<>\"'`|\\\])}]{4,300}")
 _TRAILING = ".,;:!?*_~…"
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _HASH = re.compile(r"(?<![\w-])[0-9a-f]{7,40}(?![\w-])")
-_NUMBERED = re.compile(r"(?:[\w.-]{1,60}/[\w.-]{1,60}|(?<![\w/&]))#\d{1,7}\b")
+_NUMBER = re.compile(r"#\d{1,7}\b")
+_REPOSITORY_BEFORE = re.compile(r"[\w.-]{1,60}/[\w.-]{1,60}\Z")
 _TICKET = re.compile(r"\b[A-Z][A-Z0-9]{1,9}-\d{1,7}\b")
 _HOUSEHOLD_WORDS = frozenset({"GitHub", "GitLab", "JavaScript", "TypeScript", "OpenAI", "PostgreSQL", "MySQL", "YouTube", "LinkedIn"})
 _SPOKEN = re.compile(r"\b(?:[a-z0-9]{1,40}(?:_[a-z0-9]{1,40}){1,8}|[A-Z][a-z0-9]{1,40}(?:[A-Z][a-z0-9]{0,40}){1,8})\b")
@@ -44,8 +45,11 @@ def identifiers(text: str, *, spoken: bool) -> Iterator[str]:
     """Hashes, UUIDs and numbers that the text names; with `spoken` also its snake_case and CamelCase words."""
     if text.count("-") >= 4:
         yield from (match.group() for match in _UUID.finditer(text))
-    if "#" in text:
-        yield from (match.group() for match in _NUMBERED.finditer(text))
+    for match in _NUMBER.finditer(text):
+        before = text[max(0, match.start() - 121) : match.start()]
+        repository = _REPOSITORY_BEFORE.search(before)
+        if repository or not before[-1:].isalnum():
+            yield (repository.group() if repository else "") + match.group()
     yield from (match.group() for match in _TICKET.finditer(text))
     yield from (word for match in _HASH.finditer(text) if not (word := match.group()).isdigit() and not word.isalpha())
     if spoken:

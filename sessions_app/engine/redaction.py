@@ -1,12 +1,11 @@
 """Credentials are taken out of what a summary is made of and of what it says; only their number is kept."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import msgspec
 
 from sessions_app.engine.entries import Entry
-from sessions_app.engine.terms import PartKind
 
 PLACEHOLDER = "[credential removed]"
 
@@ -41,27 +40,65 @@ _NAMED = re.compile(
 )
 
 
+Scan = tuple[re.Pattern[str], Callable[[re.Match[str]], bool]]
+"""A shape to look for, and what tells a harmless match of it."""
+
+
 def redact(text: str) -> tuple[str, int]:
     """The text without the credentials that it holds, and how many there were. Linear in its length."""
-    lower = text.lower()
+    return _redact(text, _scans(text))
+
+
+def redact_entries(entries: Sequence[Entry]) -> tuple[list[Entry], int]:
+    """The entries without credentials in any of their texts, those without any as they are, and how many there were.
+
+    What may be in them is found out for all at once: most pages of a history hold nothing to look for.
+    """
+    scans = _scans("\n".join(part.text for entry in entries for part in entry.parts))
+    if not scans:
+        return list(entries), 0
+    redacted, total = [], 0
+    for entry in entries:
+        clean, count = _redact_entry(entry, scans)
+        redacted.append(clean)
+        total += count
+    return redacted, total
+
+
+def _redact_entry(entry: Entry, scans: Sequence[Scan]) -> tuple[Entry, int]:
     count = 0
-    if "private key-----" in lower:
-        text, found = _PEM.subn(PLACEHOLDER, text)
+    parts = []
+    for part in entry.parts:
+        text, found = _redact(part.text, scans) if part.text else ("", 0)
         count += found
-    for starts, shape in _TOKENS:
-        if any(start in text for start in starts):
-            text, found = _replace(shape, text, _is_inside_a_word)
-            count += found
+        parts.append(msgspec.structs.replace(part, text=text) if found else part)
+    return (msgspec.structs.replace(entry, parts=tuple(parts)), count) if count else (entry, 0)
+
+
+def _scans(text: str) -> list[Scan]:
+    """The shapes whose first letters stand in the text at all."""
+    lower = text.lower()
+    found: list[Scan] = [(_PEM, _never)] if "private key-----" in lower else []
+    found += [(shape, _is_inside_a_word) for starts, shape in _TOKENS if any(start in text for start in starts)]
     if "bearer" in lower:
-        text, found = _replace(_BEARER, text, _is_placeholder)
-        count += found
+        found.append((_BEARER, _is_placeholder))
     if "://" in lower and "@" in lower:
-        text, found = _replace(_IN_ADDRESS, text, _is_placeholder)
-        count += found
+        found.append((_IN_ADDRESS, _is_placeholder))
     if any(name in lower for name in _NAMES):
-        text, found = _replace(_NAMED, text, _is_code)
-        count += found
-    return text, count
+        found.append((_NAMED, _is_code))
+    return found
+
+
+def _redact(text: str, scans: Sequence[Scan]) -> tuple[str, int]:
+    total = 0
+    for shape, is_harmless in scans:
+        text, count = _replace(shape, text, is_harmless)
+        total += count
+    return text, total
+
+
+def _never(_match: re.Match[str]) -> bool:
+    return False
 
 
 def _replace(shape: re.Pattern[str], text: str, is_harmless: Callable[[re.Match[str]], bool]) -> tuple[str, int]:
@@ -97,14 +134,3 @@ def _is_code(match: re.Match[str]) -> bool:
         return False
     is_word = re.fullmatch(r"[A-Za-z_.]+", value) is not None
     return after in ("(", "[") or (is_word and (not lead.endswith("=") or "." in value))
-
-
-def redact_entry(entry: Entry) -> tuple[Entry, int]:
-    """The entry without credentials in any of its texts; the same object when there are none."""
-    count = 0
-    parts = []
-    for part in entry.parts:
-        text, found = (part.text, 0) if part.kind in (PartKind.IMAGE, PartKind.DOCUMENT) else redact(part.text)
-        count += found
-        parts.append(msgspec.structs.replace(part, text=text) if found else part)
-    return (msgspec.structs.replace(entry, parts=tuple(parts)), count) if count else (entry, 0)

@@ -16,7 +16,7 @@ from sessions_app.engine.explanations import EXPLANATIONS
 from sessions_app.engine.mechanical import Collector
 from sessions_app.engine.plan import Plan
 from sessions_app.engine.policy import Policy
-from sessions_app.engine.redaction import redact, redact_entry
+from sessions_app.engine.redaction import redact, redact_entries
 from sessions_app.engine.shapes import EntryShape
 from sessions_app.engine.steps import (
     ChunkSummarised,
@@ -127,6 +127,7 @@ class _Attempt:
         self._collector = Collector()
         self._previous_summary, self._redactions = redact(previous_summary)
         self._sources: set[SummarySource] = set()
+        self._last_source = SummarySource.SKIPPED
         self._replaced_tokens = 0
 
     def check(self) -> None:
@@ -184,7 +185,7 @@ class _Attempt:
             entries = self._take(plan, chunk, position, plan.boundary_index - 1 if is_last else chunk.last)
             position = chunk.last + 1
             partials.append(self._ask(self._request(plan, number, entries=entries)))
-            yield ChunkSummarised(chunk_index=number, chunk_count=len(plan.chunks), source=SummarySource.EXTRACTIVE)
+            yield ChunkSummarised(chunk_index=number, chunk_count=len(plan.chunks), source=self._last_source)
         return self._fold(plan, partials)
 
     def _take(self, plan: Plan, chunk: Chunk, first: int, last: int) -> tuple[Entry, ...]:
@@ -192,9 +193,9 @@ class _Attempt:
         taken: list[Entry] = []
         for start in range(first, last + 1, LOAD_AT_ONCE):
             self.check()
-            for loaded in self._load(start, min(start + LOAD_AT_ONCE - 1, last)):
-                entry, found = redact_entry(loaded)
-                self._redactions += found
+            page, found = redact_entries(list(self._load(start, min(start + LOAD_AT_ONCE - 1, last))))
+            self._redactions += found
+            for entry in page:
                 self._collector.add(entry)
                 if entry.index in plan.span and chunk.first <= entry.index <= chunk.last:
                     taken.append(entry)
@@ -243,6 +244,7 @@ class _Attempt:
             )
             if found is None:
                 self._sources.add(answer.source)
+                self._last_source = answer.source
                 return answer.text
             rejection = found
         raise _SummariserFailedError(rejection.outcome, rejection.value, f"Both attempts to summarise were refused: {rejection.words}.")

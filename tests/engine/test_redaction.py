@@ -2,7 +2,7 @@
 
 import pytest
 
-from sessions_app.engine.redaction import PLACEHOLDER, redact, redact_entry
+from sessions_app.engine.redaction import PLACEHOLDER, redact, redact_entries
 from tests.engine.histories import Story
 
 SECRET = "aB3" * 12
@@ -56,12 +56,15 @@ def test_redacting_twice_changes_and_counts_nothing_more():
     assert redact(once) == (once, 0)
 
 
-def test_an_entry_without_credentials_is_the_same_object():
-    entry = Story().user("Hello").entries[0]
-    assert redact_entry(entry) == (entry, 0)
-    assert redact_entry(entry)[0] is entry
+def test_entries_without_credentials_are_the_same_objects():
+    entries = Story().user("Hello").says("The task-list is ready.").entries
+    redacted, count = redact_entries(entries)
+    assert count == 0
+    assert all(after is before for after, before in zip(redacted, entries, strict=True))
 
 
-def test_all_parts_of_an_entry_are_looked_at():
-    entry = Story().result("a", words=f"token: ghp_{SECRET}").entries[0]
-    assert redact_entry(entry)[1] == 1
+def test_all_parts_of_all_entries_are_looked_at():
+    entries = Story().user("Hello").result("a", words=f"token: ghp_{SECRET}").says(f"Bearer {SECRET}").entries
+    redacted, count = redact_entries(entries)
+    assert count == 2
+    assert not any(SECRET in part.text for entry in redacted for part in entry.parts)
