@@ -129,20 +129,24 @@ def lay_out(session_id: uuid.UUID, page: HistoryPage) -> list[Band]:
 def _bands(layout: _Layout, *, folds: bool) -> Iterator[Band]:
     page = layout.page
     folded: list[HistoryItem] = []
-    previous = page.window.first if page.window.has_earlier else -1
+    is_marked = page.boundary_index == 0
+    previous = (page.window.first or 0) - 1
     for item in page.window.items:
         if folds and _is_folded(page, item):
             folded.append(item)
             continue
         if folded:
-            yield _folded_band(layout, folded, ends_here=item.index >= page.boundary_index)
+            yield _folded_band(layout, folded)
             folded = []
-        if page.boundary_index and previous is not None and previous < page.boundary_index <= item.index and not _divides(page, item):
+        # The divider of the shown generation says already that here is the boundary.
+        is_marked = is_marked or _divides(page, item)
+        if not is_marked and previous < page.boundary_index <= item.index:
+            is_marked = True
             yield Band(kind="boundary", checkpoint=_row_of(page, page.generation))
         previous = item.last_index
         yield _divider_band(layout, item) if item.is_divider else _entry_band(layout, item)
     if folded:
-        yield _folded_band(layout, folded, ends_here=folded[-1].last_index + 1 >= page.boundary_index or not page.window.has_later)
+        yield _folded_band(layout, folded)
 
 
 def _is_folded(page: HistoryPage, item: HistoryItem) -> bool:
@@ -157,8 +161,8 @@ def _is_folded(page: HistoryPage, item: HistoryItem) -> bool:
 
 
 def _divides(page: HistoryPage, item: HistoryItem) -> bool:
-    """Whether the entry is the divider of the shown generation: it says already that here is the boundary."""
-    row = page.divider_at(item.index) if item.is_divider else None
+    """Whether the entry is the divider of the shown generation, right at its boundary."""
+    row = page.divider_at(item.index) if item.is_divider and abs(item.index - page.boundary_index) <= 1 else None
     return row is not None and row.generation == page.generation
 
 
@@ -195,8 +199,11 @@ def _entry_band(layout: _Layout, item: HistoryItem) -> Band:
     )
 
 
-def _folded_band(layout: _Layout, items: list[HistoryItem], *, ends_here: bool) -> Band:
+def _folded_band(layout: _Layout, items: list[HistoryItem]) -> Band:
+    """Folded entries beside the block: the whole of it where the last of them stands, elsewhere a pointer to that place."""
     page = layout.page
+    last_folded = max(item.index for item in page.window.items if _is_folded(page, item))
+    ends_here = items[-1].index == last_folded and (page.window.last or 0) + 1 >= page.boundary_index
     return Band(
         kind="folded",
         lines=tuple(_condensed(layout, items)),

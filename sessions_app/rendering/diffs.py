@@ -12,7 +12,10 @@ from sessions_app.rendering.plain import visible
 MAX_DIFFED_CHARS = 60_000
 """Longer texts are not compared line by line (quadratic at worst) but shown as removed and added."""
 
-MAX_LINES = 80
+SHOWN_LINES = 24
+"""The rest of a longer diff is folded below them."""
+
+MAX_LINES = 400
 
 
 @dataclass(frozen=True)
@@ -70,17 +73,23 @@ def diff_of_patch(patch: str) -> Diff:
     return _counted(lines)
 
 
-def diff_html(diff: Diff, *, label: str = "Diff", limit: int = MAX_LINES) -> SafeString:
-    """The diff as rows; beyond `limit` lines it says how many are missing."""
-    shown = [_line_html(line) for line in diff.lines[:limit]]
-    rest = len(diff.lines) - limit
-    more = format_html('<div class="diff__line is-hunk">{}</div>', f"… {rest} more lines") if rest > 0 else ""
+def diff_html(diff: Diff, *, label: str = "Diff") -> SafeString:
+    """The diff as rows, a long one folded below its beginning; beyond 400 lines it says how many are missing."""
+    head, rest = diff.lines[:SHOWN_LINES], diff.lines[SHOWN_LINES:MAX_LINES]
+    if not rest:
+        return _rows_html(head, label)
+    missing = len(diff.lines) - MAX_LINES
     return format_html(
-        '<div class="diff" tabindex="0" role="group" aria-label="{}">{}{}</div>',
-        visible(label),
-        format_html_join("", "{}", ((line,) for line in shown)),
-        more,
+        '{}<details class="fold diff__rest"><summary>{}</summary>{}</details>',
+        _rows_html(head, label),
+        f"{len(rest)} more lines" + (f"; {missing} further ones stand in the original record" if missing > 0 else ""),
+        _rows_html(rest, f"{label}, the rest"),
     )
+
+
+def _rows_html(lines: Iterable[DiffLine], label: str) -> SafeString:
+    rows = format_html_join("", "{}", ((_line_html(line),) for line in lines))
+    return format_html('<div class="diff" tabindex="0" role="group" aria-label="{}">{}</div>', visible(label), rows)
 
 
 def _line_html(line: DiffLine) -> SafeString:

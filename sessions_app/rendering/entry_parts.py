@@ -14,6 +14,7 @@ from sessions_app.engine.entries import Part
 from sessions_app.engine.terms import Kind, PartKind, Role
 from sessions_app.rendering import tools
 from sessions_app.rendering.ansi import ansi_html
+from sessions_app.rendering.block_html import section_views
 from sessions_app.rendering.code import code_html
 from sessions_app.rendering.diffs import diff_html
 from sessions_app.rendering.markdown import markdown_html
@@ -91,7 +92,7 @@ PartView = tuple[str, object]
 
 
 def part_views(session_id: uuid.UUID, item: HistoryItem, detail: Detail) -> list[PartView]:
-    """Pairs of a kind (`text`, `card`, `image`) and its view, in the order of the entry's parts."""
+    """Pairs of a kind (`text`, `summary`, `card`, `image`) and its view, in the order of the entry's parts."""
     if item.entry.kind is Kind.RESULT:
         return [("card", _lone_result(session_id, item, detail))]
     views: list[PartView] = []
@@ -102,6 +103,8 @@ def part_views(session_id: uuid.UUID, item: HistoryItem, detail: Detail) -> list
             views.append(("image", _image(session_id, item.index, position, part)))
         elif part.kind is PartKind.RESULT:
             views.append(("text", _text(session_id, item, position, part, kind="plain")))
+        elif item.entry.kind is Kind.SUMMARY:
+            views.append(("summary", section_views(part.text)))
         else:
             views.append(("text", _text(session_id, item, position, part, kind=_text_kind(item, part))))
     return views

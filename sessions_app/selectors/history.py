@@ -13,6 +13,8 @@ from sessions_app.selectors.history_window import Detail, EntryWindow, HistoryIt
 
 NO_GENERATION = 0
 MAX_HEAD = 200
+BOUNDARY_LEAD = 32
+"""Beside a block more of what it stands for is shown."""
 
 
 class Layout(StrEnum):
@@ -194,7 +196,7 @@ def _place(options: HistoryOptions, layout: Layout, checkpoint: Checkpoint | Non
     start = None if options.start is None else max(options.start, floor)
     place = WindowPlace(at=at, before=options.before, start=start, detail=options.detail, floor=floor)
     if options.at is None and options.before is None and options.start is None and checkpoint and layout is Layout.SPLIT:
-        return replace(place, at=checkpoint.boundary_index)
+        return replace(place, at=checkpoint.boundary_index, lead=BOUNDARY_LEAD)
     return place
 
 

@@ -16,7 +16,7 @@ from sessions_app.models import Session, SessionRelation
 
 WINDOW_ENTRIES = 60
 LEAD_ENTRIES = 12
-"""How many entries stand before the one that was asked for."""
+"""So many entries stand before the one that was asked for."""
 
 MAX_RESULTS_BEYOND = 40
 """Results that a window takes in beyond its end, so that a call and its results are one card."""
@@ -94,6 +94,7 @@ class WindowPlace:
     start: int | None = None
     detail: Detail = Detail.EVERYTHING
     floor: int = 0  # nothing before this index is shown
+    lead: int = LEAD_ENTRIES  # entries before `at`
     limit: int = WINDOW_ENTRIES
 
 
@@ -156,8 +157,8 @@ def _rows(session_id: uuid.UUID, place: WindowPlace) -> tuple[list[EntryRow], bo
     start = place.start
     if start is None:
         start = place.at or 0
-        lead = list(reversed(shown.filter(index__lt=start).order_by("-index")[: LEAD_ENTRIES + 1]))
-        lead, has_earlier = _from_a_call(lead, LEAD_ENTRIES)
+        lead = list(reversed(shown.filter(index__lt=start).order_by("-index")[: place.lead + 1]))
+        lead, has_earlier = _from_a_call(lead, place.lead)
     else:
         has_earlier = start > place.floor
     tail_limit = limit - len(lead)

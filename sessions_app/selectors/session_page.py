@@ -4,7 +4,7 @@ import uuid
 from dataclasses import dataclass
 from datetime import datetime
 
-from sessions_app.engine.terms import SkipReason, Status
+from sessions_app.engine.terms import Scope, SkipReason, Status
 from sessions_app.models import Compaction, Session, SessionKind, SessionStatus
 from sessions_app.selectors.agents import agent_name
 from sessions_app.selectors.followed import session_cursor
@@ -37,7 +37,7 @@ class GaugeSegment:
 
     name: str
     fill: str
-    tokens: int
+    tokens: int | None
     x: float
     width: float
 
@@ -164,7 +164,7 @@ def _gauge(session: Session, running: Compaction | None) -> Gauge:
         share=share,
         trigger_tokens=session.trigger_tokens,
         trigger_share=min(1.0, session.trigger_tokens / window),
-        segments=_segments(session.composition, min(1.0, share)),
+        segments=_segments(session.composition, tokens or 0, window, is_whole=session.signal_scope == Scope.WHOLE_REQUEST),
         free=max(0, session.window - (tokens or 0)),
         origin=session.signal_origin,
         scope=session.signal_scope,
@@ -177,19 +177,28 @@ def _gauge(session: Session, running: Compaction | None) -> Gauge:
     )
 
 
-def _segments(composition: dict[str, int], share: float) -> tuple[GaugeSegment, ...]:
-    """The parts of the context to scale: their estimates divide the bar, whose length is the signal."""
+def _segments(composition: dict[str, int], tokens: int, window: int, *, is_whole: bool) -> tuple[GaugeSegment, ...]:
+    """The parts of the context to scale, by their estimates; together never longer than the signal.
+
+    A whole request holds what no entry does (tool schemas, a system prompt that its source leaves out). That rest is
+    drawn without a number: it would be a measured number less an estimated one.
+    """
     amounts = dict.fromkeys(_FILL_WORDS, 0)
     for name, amount in composition.items():
         amounts[_FILLS.get(name, "text")] += amount
     total = sum(amounts.values())
+    scale = 100 * min(1.0, tokens / total if total else 0) / window
+    parts: list[tuple[str, str, int | None, float]] = [
+        (_FILL_WORDS[fill], fill, amount, amount * scale) for fill, amount in amounts.items() if amount
+    ]
+    if is_whole and tokens > total:
+        parts.insert(0, ("not in the source: tools, system prompt", "system", None, 100 * (tokens - total) / window))
     segments: list[GaugeSegment] = []
     x = 0.0
-    for fill, amount in amounts.items():
-        if amount:
-            width = 100 * share * amount / total
-            segments.append(GaugeSegment(_FILL_WORDS[fill], fill, amount, round(x, 2), round(max(0.1, width - 0.15), 2)))
-            x += width
+    for name, fill, amount, width in parts:
+        width = min(width, 100 - x)
+        segments.append(GaugeSegment(name, fill, amount, round(x, 2), round(max(0.1, width - 0.15), 2)))
+        x += width
     return tuple(segments)
 
 

@@ -115,7 +115,7 @@ def _laid_out(session: Session, page: HistoryPage) -> Context:
         return {"bands": lay_out(session.pk, page), "window_template": "components/entry_window.html", "legality": None}
     messages = window_messages(page)
     return {
-        "messages": sent_messages(session.pk, messages),
+        "sent": sent_messages(session.pk, messages),
         "legality": problems_of(messages),
         "window_template": "components/message_window.html",
     }

@@ -53,7 +53,7 @@ def history_links(session_id: uuid.UUID, page: HistoryPage, asked: QueryDict) ->
 
     place = {"at": page.window.first} if page.window.first is not None and page.options.at is None else {}
     return HistoryLinks(
-        here=_address(reverse("session-entries", args=[session_id]), asked, {}),
+        here=_address(reverse("session-entries", args=[session_id]), asked, {"layout": page.layout.value}),
         query=_query(asked, dict.fromkeys(PLACE)),
         layouts=tuple(
             Link(words, url(layout=layout.value), layout is page.layout, str(number))

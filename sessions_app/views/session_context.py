@@ -7,7 +7,7 @@ from sessions_app.models import Session
 from sessions_app.permissions import Action
 from sessions_app.selectors import compaction_panel, followed, session_page
 from sessions_app.services.access import record_view
-from sessions_app.views.pages import PageRequest
+from sessions_app.views.pages import PageRequest, wants_fragment
 
 Context = dict[str, object]
 
@@ -24,5 +24,6 @@ def open_session(request: PageRequest, session_id: uuid.UUID, tab: str) -> tuple
         "panel": compaction_panel.panel(session.pk) if session.last_attempt else None,
         "tab": tab,
         "session_id": session.pk,
+        "is_fragment": wants_fragment(request),
         "may_steer": permissions.allows(actor, Action.COMPACT),
     }

@@ -66,6 +66,26 @@ function prune(event) {
   window.htmx.process(link);
 }
 
+// A reader is not moved: while somebody is further down, what changed waits behind a button.
+function isReading() {
+  const history = document.getElementById("history");
+  return history !== null && (scrollY > history.offsetTop || document.querySelectorAll("[data-window]").length > 1);
+}
+
+function hold(event) {
+  const { elt, requestConfig } = event.detail;
+  if (elt.id !== "history" || requestConfig.triggeringEvent?.type !== "palimpsest:changed" || !isReading()) return;
+  event.preventDefault();
+  const button = elt.querySelector("[data-newer]");
+  if (button) button.hidden = false;
+}
+
+function release(event) {
+  if (event.target.closest?.("[data-newer]")) window.htmx.trigger("#history", "palimpsest:show");
+}
+
+document.body.addEventListener("htmx:beforeRequest", hold);
+document.body.addEventListener("click", release);
 document.body.addEventListener("htmx:afterSwap", showDialog);
 document.body.addEventListener("palimpsest:dialog-done", closeDialog);
 document.body.addEventListener("click", onClick);
