@@ -2,7 +2,6 @@
 
 from bisect import bisect_left
 from collections.abc import Sequence
-from itertools import accumulate
 
 import msgspec
 
@@ -15,6 +14,8 @@ MANUAL_KEEP_FRACTION = 0.25
 """Of the signal: a person who asks on a small session wants something to happen."""
 
 FEWEST_ROUNDS = 3
+
+_SYSTEM = Role.SYSTEM  # a look-up in the class costs a call in Python 3.11
 
 
 class Boundary(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,14 +71,14 @@ def choose(
     if len(rounds) < FEWEST_ROUNDS:
         return SkipReason.FEWER_THAN_THREE_ROUNDS
     keep_tokens = 0 if force else keep_tokens
-    suffixes = list(accumulate((round_.tokens for round_ in reversed(rounds)), initial=0))[:0:-1]
+    suffixes = [links.sums[-1] - links.sums[round_.first - shapes[0].index] for round_ in rounds]
     if suffixes[0] <= keep_tokens:
         return SkipReason.NOTHING_TO_FOLD
     last = _last_allowed(rounds, protected_messages)
     if last < 1:
         return SkipReason.NO_LEGAL_BOUNDARY
     chosen = _pick(rounds, suffixes, last, keep_tokens)
-    boundary = _boundary(shapes, rounds[chosen].first, starts_turn=rounds[chosen].starts_turn)
+    boundary = _boundary(shapes, links, rounds[chosen].first, starts_turn=rounds[chosen].starts_turn)
     if not boundary.folded:
         return SkipReason.NOTHING_TO_FOLD
     if not force and boundary.folded_tokens <= floor_tokens:
@@ -109,19 +110,20 @@ def _pick(rounds: Sequence[Round], suffixes: Sequence[int], last: int, keep_toke
     return last_turn
 
 
-def _boundary(shapes: Sequence[EntryShape], index: int, *, starts_turn: bool) -> Boundary:
+def _boundary(shapes: Sequence[EntryShape], links: Links, index: int, *, starts_turn: bool) -> Boundary:
     cut = index - shapes[0].index
-    carried = [shapes[position] for position in _turn_message(shapes, cut)] if not starts_turn else []
-    folded = [shape for shape in shapes[:cut] if shape.is_sent and shape.role is not Role.SYSTEM and shape not in carried]
-    kept = carried + [shape for shape in shapes[cut:] if shape.is_sent]
+    carried = () if starts_turn else _turn_message(shapes, cut)
+    carried_tokens = sum(shapes[position].tokens for position in carried)
+    before = [shape for shape in shapes[:cut] if shape.is_sent]
+    system = [shape.tokens for shape in before if shape.role is _SYSTEM]
     return Boundary(
         index=index,
         source_id=shapes[cut].source_id,
-        carried=tuple(shape.index for shape in carried),
-        folded=len(folded),
-        kept=len(kept),
-        kept_tokens=sum(shape.tokens for shape in kept),
-        folded_tokens=sum(shape.tokens for shape in folded),
+        carried=tuple(shapes[position].index for position in carried),
+        folded=len(before) - len(system) - len(carried),
+        kept=sum(1 for shape in shapes[cut:] if shape.is_sent) + len(carried),
+        kept_tokens=links.sums[-1] - links.sums[cut] + carried_tokens,
+        folded_tokens=links.sums[cut] - sum(system) - carried_tokens,
         starts_turn=starts_turn,
     )
 
@@ -153,7 +155,7 @@ def _validate(shapes: Sequence[EntryShape], links: Links, rounds: Sequence[Round
     round_ = rounds[bisect_left(rounds, wanted + 1, key=lambda round_: round_.first) - 1]
     if wanted > round_.head:
         raise IllegalBoundary(_what_it_splits(shapes, round_, wanted))
-    boundary = _boundary(shapes, wanted, starts_turn=round_.starts_turn)
+    boundary = _boundary(shapes, links, wanted, starts_turn=round_.starts_turn)
     return boundary if boundary.folded else SkipReason.NOTHING_TO_FOLD
 
 

@@ -1,11 +1,15 @@
 """Rounds: the units of a history that no cut may split, found in one pass over its shapes."""
 
+from bisect import bisect_left
 from collections.abc import Sequence
 
 import msgspec
 
 from sessions_app.engine.shapes import EntryShape
 from sessions_app.engine.terms import Kind, Role
+
+# Looking a member up in its class costs a call in Python 3.11, and planning asks this of every entry.
+_NOTICE, _SYSTEM, _ASSISTANT, _CALL, _RESULT = Role.NOTICE, Role.SYSTEM, Role.ASSISTANT, Kind.CALL, Kind.RESULT
 
 
 class Round(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,9 +33,11 @@ class Links(msgspec.Struct, frozen=True, kw_only=True):
 
     starts: list[tuple[int, int]]  # (first, head) of every user and assistant message
     reach: dict[int, int]  # head of an assistant message → the last position that belongs to it
+    results: list[int]  # positions of results
     unanswered: list[tuple[int, str]]  # (position, call id) of calls without a result
     stray_reach: int  # last position of a result whose call lies before the shapes, or -1
     last_user: int  # position of the last user message, or -1
+    sums: list[int]  # tokens of what may be sent before each position; one more for the whole
 
 
 def link(shapes: Sequence[EntryShape], *, midway: bool = False) -> Links:
@@ -41,15 +47,27 @@ def link(shapes: Sequence[EntryShape], *, midway: bool = False) -> Links:
     shapes begin anywhere, not at a legal cut, so that a result without a call may belong to a call before them.
     """
     scan = _Scan(midway=midway)
+    sums = [0]
+    tokens = 0
     for position, shape in enumerate(shapes):
-        if shape.is_sent:
-            scan.add(position, shape)
+        role = shape.role
+        if role is not _NOTICE and not shape.off_branch:
+            tokens += shape.tokens
+            if role is _ASSISTANT:
+                scan.add_assistant(position, shape)
+            elif shape.kind is _RESULT:
+                scan.add_result(position, shape)
+            elif role is not _SYSTEM:
+                scan.add_user_side(position, shape)
+        sums.append(tokens)
     return Links(
         starts=scan.starts,
         reach=scan.reach,
+        results=scan.results,
         unanswered=sorted((position, call_id) for call_id, calls in scan.open_calls.items() for position, _ in calls),
         stray_reach=scan.stray_reach,
         last_user=scan.last_user,
+        sums=sums,
     )
 
 
@@ -57,6 +75,7 @@ class _Scan:
     def __init__(self, *, midway: bool) -> None:
         self.starts: list[tuple[int, int]] = []
         self.reach: dict[int, int] = {}
+        self.results: list[int] = []
         self.open_calls: dict[str, list[tuple[int, int]]] = {}  # call id → (position, head of its message)
         self.stray_reach = -1
         self.last_user = -1
@@ -66,32 +85,30 @@ class _Scan:
         self._lead = -1  # first of the reminders that may lead up to a user message
         self._claimed = False  # whether reminders belong to the user message or result that they follow
 
-    def add(self, position: int, shape: EntryShape) -> None:
-        if shape.role is Role.ASSISTANT:
-            self._add_assistant(position, shape)
-        elif shape.kind is Kind.RESULT:
-            self._add_result(position, shape)
-        elif shape.is_user_message:
+    def add_user_side(self, position: int, shape: EntryShape) -> None:
+        if shape.is_user_message:
             self.starts.append((self._lead if self._lead >= 0 else position, position))
             self.last_user = position
             self._lead, self._claimed = -1, True
-        elif shape.role is not Role.SYSTEM and not self._claimed and self._lead < 0:
+        elif not self._claimed and self._lead < 0:
             self._lead = position
 
-    def _add_assistant(self, position: int, shape: EntryShape) -> None:
-        head = self._head_by_key.get(shape.message_key, -1) if shape.message_key else -1
+    def add_assistant(self, position: int, shape: EntryShape) -> None:
+        key = shape.message_key
+        head = self._head_by_key.get(key, -1) if key else -1
         if head < 0:
             head = position
             self.starts.append((position, position))
-            if shape.message_key:
-                self._head_by_key[shape.message_key] = position
+            if key:
+                self._head_by_key[key] = position
         self.reach[head] = position
-        if shape.kind is Kind.CALL:
+        if shape.kind is _CALL:
             for call_id in shape.call_ids:
                 self.open_calls.setdefault(call_id, []).append((position, head))
         self._lead, self._claimed = -1, False
 
-    def _add_result(self, position: int, shape: EntryShape) -> None:
+    def add_result(self, position: int, shape: EntryShape) -> None:
+        self.results.append(position)
         for call_id in shape.call_ids:
             if calls := self.open_calls.get(call_id):
                 self._answered[call_id] = calls.pop()[1]
@@ -99,7 +116,7 @@ class _Scan:
                     del self.open_calls[call_id]
             head = self._answered.get(call_id)
             if head is not None:
-                self.reach[head] = max(self.reach[head], position)
+                self.reach[head] = position
             elif self._midway:
                 self.stray_reach = position
         self._lead, self._claimed = -1, True
@@ -123,29 +140,26 @@ def rounds_of(shapes: Sequence[EntryShape], links: Links) -> list[Round]:
     reach = links.stray_reach
     for first, head in links.starts:
         if first > reach or not heads:
-            heads.append((0 if not heads else first, head))
-        reach = max(reach, head, links.reach.get(head, head))
-    if not heads:
-        heads = [(0, 0)]
-    pending_from = _pending_position(links)
+            heads.append((first if heads else 0, head))
+        reach = max(reach, links.reach.get(head, head))
+    heads = heads or [(0, 0)]
+    pending = sorted({position for position, _ in links.unanswered if position > links.last_user})
     ends = [first for first, _ in heads[1:]] + [len(shapes)]
-    return [_round(shapes, first, head, end, pending_from) for (first, head), end in zip(heads, ends, strict=True)]
+    return [
+        Round(
+            first=shapes[first].index,
+            last=shapes[end - 1].index,
+            head=shapes[head].index,
+            starts_turn=shapes[head].is_user_message,
+            is_pending=_any_within(pending, first, end),
+            tokens=links.sums[end] - links.sums[first],
+            messages=1 + _any_within(links.results, first, end),
+        )
+        for (first, head), end in zip(heads, ends, strict=True)
+    ]
 
 
-def _pending_position(links: Links) -> set[int]:
-    return {position for position, _ in links.unanswered if position > links.last_user}
-
-
-def _round(shapes: Sequence[EntryShape], first: int, head: int, end: int, pending: set[int]) -> Round:
-    rows = shapes[first:end]
-    sent = [row for row in rows if row.is_sent]
-    results = any(row.kind is Kind.RESULT for row in sent)
-    return Round(
-        first=rows[0].index,
-        last=rows[-1].index,
-        head=shapes[head].index,
-        starts_turn=shapes[head].is_user_message,
-        is_pending=any(position in pending for position in range(first, end)) if pending else False,
-        tokens=sum(row.tokens for row in sent),
-        messages=(1 + results) if sent else 0,
-    )
+def _any_within(positions: Sequence[int], first: int, end: int) -> bool:
+    """Whether one of the ascending positions lies from `first` on and before `end`."""
+    place = bisect_left(positions, first)
+    return place < len(positions) and positions[place] < end

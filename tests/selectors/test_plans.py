@@ -4,7 +4,7 @@ import pytest
 import zstandard
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.django import TestCase
 
@@ -40,7 +40,7 @@ def agent_plan(generation: int, boundary: int) -> Checkpoint:
 
 class RoundTrip(TestCase):
     @given(histories())
-    @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    @settings(max_examples=60)
     def test_what_is_loaded_is_what_was_stored(self, entries):
         session = store_session(entries)
         assert list(plans.load_entries(session.pk)) == entries
@@ -48,7 +48,7 @@ class RoundTrip(TestCase):
         assert plans.load_view(session) == view.build(entries, None)
 
     @given(histories(), st.integers(0, 250), st.data())
-    @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    @settings(max_examples=60)
     def test_the_view_from_the_store_is_the_view_from_memory(self, entries, keep_tokens, data):
         boundary = choose([shape_of(entry) for entry in entries], keep_tokens=keep_tokens)
         if not isinstance(boundary, Boundary):
@@ -61,7 +61,7 @@ class RoundTrip(TestCase):
         assert plans.load_view(session) == view.build(entries, plan)
 
     @given(histories(), st.integers(0, 250))
-    @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    @settings(max_examples=60)
     def test_the_tokens_of_a_view_come_from_sums(self, entries, keep_tokens):
         session = store_session(entries)
         live = [entry for entry in entries if entry.is_sendable and not entry.off_branch]

@@ -3,7 +3,7 @@
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.django import TestCase
 
@@ -123,7 +123,7 @@ def manual_plan(session: Session) -> Plan | SkipReason:
 
 class Promise(TestCase):
     @given(histories(), st.integers(0, 250), st.integers(0, 5_000))
-    @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    @settings(max_examples=100)
     def test_what_the_button_promises_is_what_the_engine_plans(self, entries, keep_tokens, size):
         story = Story()
         story.entries = entries
