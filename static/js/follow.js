@@ -25,11 +25,9 @@ function onMessage() {
   tell((name) => changed.has(name));
 }
 
-// Steps that were told while nobody listened are in the log; the panel shows where the attempt stands now.
+// What was told while nobody listened is told again from the cursor; this covers what has no event of its own.
 function onOpen() {
   openings += 1;
-  const panel = document.getElementById("compaction-panel");
-  if (panel) window.htmx.trigger(panel, CHANGED);
   if (openings > 1) tell(() => true);
 }
 
