@@ -68,6 +68,7 @@ class CompactionPanel:
     summariser: str
     summary_source: str
     warnings: tuple[str, ...]
+    revert_to: int = 0  # the generation that was in force before; 0 for the whole history
 
     @property
     def limit_s(self) -> float | None:
@@ -78,6 +79,7 @@ class CompactionPanel:
 def panel(session_id: uuid.UUID | str) -> CompactionPanel | None:
     """The open attempt of a session, else the last that ended within the hour; one query over one session's attempts."""
     attempts = Compaction.objects.filter(session_id=session_id, lineage=Lineage.CONSOLE).defer("summary", "policy", "mechanical_state")
+    attempts = attempts.select_related("parent").defer("parent__summary", "parent__policy", "parent__mechanical_state")
     last = attempts.order_by("-attempt").first()
     if last is None:
         return None
@@ -91,6 +93,7 @@ def panel_of(compaction: Compaction) -> CompactionPanel:
     return CompactionPanel(
         session_id=compaction.session_id,
         id=compaction.pk,
+        revert_to=(compaction.parent.generation or 0) if compaction.parent else 0,
         attempt=compaction.attempt,
         generation=compaction.generation,
         is_open=compaction.is_open,
