@@ -83,7 +83,7 @@ def append(
 def _advanced_head(stream: str) -> EventStream:
     # The head row comes first: its update orders all writers of a stream, where max(seq) + 1 would race.
     if not EventStream.objects.filter(name=stream).update(last_seq=F("last_seq") + 1):
-        EventStream.objects.get_or_create(name=stream)
+        EventStream.objects.bulk_create([EventStream(name=stream)], ignore_conflicts=True)
         EventStream.objects.filter(name=stream).update(last_seq=F("last_seq") + 1)
     return EventStream.objects.get(name=stream)
 

@@ -9,7 +9,15 @@ from sessions_app.readers.claude_code_rows import first_text
 
 AGENT = "claude-code"
 MAX_TITLE = 120
-_NO_PROMPT = ("<local-command-stdout>", "<session-start-hook>", "<tick>", "<goal>", "[Request interrupted", "<ide_opened_file>", "<command-")
+_NO_PROMPT = (
+    "<local-command-stdout>",
+    "<session-start-hook>",
+    "<tick>",
+    "<goal>",
+    "[Request interrupted",
+    "<ide_opened_file>",
+    "<command-",
+)
 _TITLE_FIELDS = {"custom-title": "customTitle", "ai-title": "aiTitle", "last-prompt": "lastPrompt", "summary": "summary"}
 _TITLE_ORDER = ("custom-title", "ai-title", "last-prompt", "summary", "first-prompt")
 

@@ -13,8 +13,8 @@ from sessions_app.readers.claude_code_parts import text_of
 from sessions_app.readers.claude_code_rows import CHAIN_TYPES, SIDE_TYPES
 from sessions_app.readers.recovery import recover
 
-HEAD_BYTES = 1 << 20
-MAX_ROWS = 200
+HEAD_BYTES = 1 << 18
+MAX_ROWS = 50  # that are looked at
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _AGENT_STEM = re.compile(r"(?:^|__)agent-([\w-]+)$")
 

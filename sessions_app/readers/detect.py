@@ -3,7 +3,7 @@
 from sessions_app.readers.base import Reader
 from sessions_app.readers.claude_code import ClaudeCodeReader
 
-HEAD_BYTES = 1 << 20
+HEAD_BYTES = 1 << 18
 """Bytes of a source's beginning that `reader_for` wants to see."""
 
 READERS: tuple[Reader, ...] = (ClaudeCodeReader(),)

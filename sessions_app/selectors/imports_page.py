@@ -76,7 +76,7 @@ def run_page(run_id: uuid.UUID | str) -> ImportPage | None:
 
 def _row(run: ImportRun) -> ImportRow:
     counts = run.counts
-    states = ("new", "grown", "rewritten", "unchanged", "failed", "cancelled")
+    states = ("new", "grown", "rewritten", "unchanged", "skipped", "failed", "cancelled")
     told = [f"{counts[f'sources_{state}']} {state}" for state in states if counts.get(f"sources_{state}")]
     if counts.get("entries"):
         told.append(f"{counts['entries']} entries")

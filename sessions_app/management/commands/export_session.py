@@ -38,5 +38,7 @@ class Command(BaseCommand):
             with options["output"].open("xb") as target:
                 target.writelines(blocks)
         except OSError as error:
-            raise CommandError(f"{options['output']} can't be written ({error.strerror}). Nothing of an existing file was changed.") from error
+            raise CommandError(
+                f"{options['output']} can't be written ({error.strerror}). Nothing of an existing file was changed."
+            ) from error
         self.stderr.write(f"{source.size} bytes of {source.path}")

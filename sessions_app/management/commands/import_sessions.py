@@ -43,7 +43,7 @@ class Command(BaseCommand):
         for outcome in run.files:
             if outcome["state"] == "failed":
                 self.stderr.write(f"{outcome['name']}: {outcome['error']}")
-            elif not is_quiet and outcome["state"] != "unchanged":
+            elif not is_quiet and outcome["state"] not in {"unchanged", "skipped"}:
                 self.stdout.write(_line(outcome))
         self.stdout.write(_summary(run.counts))
 
@@ -86,6 +86,6 @@ def _line(outcome: dict[str, Any]) -> str:
 
 
 def _summary(counts: dict[str, int]) -> str:
-    states = ("new", "grown", "rewritten", "unchanged", "failed", "cancelled")
+    states = ("new", "grown", "rewritten", "unchanged", "skipped", "failed", "cancelled")
     told = [f"{counts[f'sources_{state}']} {state}" for state in states if counts.get(f"sources_{state}")]
     return f"{counts.get('sources', 0)} files: {', '.join(told) or 'nothing'} · {counts.get('entries', 0)} entries added"

@@ -1,55 +1,85 @@
 """Stores the compactions that an agent made itself, as its file tells them."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
+from django.db import transaction
 
 from sessions_app.engine.entries import Segment
-from sessions_app.engine.terms import Lineage, Outcome, Origin, Role, Scope, Status, SummarySource
+from sessions_app.engine.terms import Lineage, Origin, Outcome, Role, Scope, SegmentKind, Status, SummarySource
 from sessions_app.models import ClearedResult, Compaction, Entry, Session, ViewSegment
 from sessions_app.readers.base import AgentCheckpoint
 from sessions_app.services.imports.lanes import Lane
 
+CHUNK = 50  # checkpoints that one transaction writes
 
-def store_checkpoints(lane: Lane, found: list[AgentCheckpoint], off_branch: set[int]) -> int:
-    """Adds what is new of a session's own compactions and brings its newest plan up to date. Returns how many are new.
+
+def store_checkpoints(lane: Lane, found: Sequence[AgentCheckpoint], off_branch: set[int]) -> None:
+    """Adds what is new of a session's own compactions and brings the plans of known ones up to date.
 
     `off_branch` holds indexes of the session: a boundary that was rewound is stored, but is not in force.
-    Call it in the transaction that completes the import.
+    Several short transactions; done again after a crash, it goes on where it was.
     """
-    known = {
-        compaction.divider_index: compaction
-        for compaction in Compaction.objects.filter(session=lane.session, lineage=Lineage.AGENT, divider_index__isnull=False)
-    }
-    session = Session.objects.select_for_update().get(pk=lane.session.pk)
+    if not found and not lane.session.compaction_count:
+        return
+    stored = Compaction.objects.filter(session=lane.session, lineage=Lineage.AGENT, divider_index__isnull=False)
+    known = {compaction.divider_index: compaction for compaction in stored}
     in_force: Compaction | None = None
-    added = 0
+    for start in range(0, len(found), CHUNK):
+        with transaction.atomic():
+            in_force = _store_chunk(lane, found[start : start + CHUNK], off_branch, known, in_force)
+    Session.objects.filter(pk=lane.session.pk).exclude(active_agent=in_force).update(active_agent=in_force)
+
+
+def _store_chunk(
+    lane: Lane, found: Sequence[AgentCheckpoint], off_branch: set[int], known: dict[int | None, Compaction], in_force: Compaction | None
+) -> Compaction | None:
+    """Stores some checkpoints; returns the one that is in force behind them."""
+    session = Session.objects.select_for_update().get(pk=lane.session.pk)
+    before = _rows_before(lane, [_index(lane, checkpoint.boundary_index) for checkpoint in found])
+    new: list[Compaction] = []
+    segments: list[ViewSegment] = []
+    cleared: list[ClearedResult] = []
     for checkpoint in found:
         divider = lane.placed[checkpoint.divider_index]
         compaction = known.get(divider)
         if compaction is None:
-            session.last_attempt += 1
-            session.last_generation += 1
             compaction = _make(session, lane, checkpoint, in_force)
-            added += 1
-        _store_plan(compaction, lane, checkpoint)
+            new.append(compaction)
+            _describe(compaction, lane, checkpoint, before)
+            segments += _segments(compaction, lane, checkpoint)
+        else:
+            segments += _update(compaction, lane, checkpoint, before)
+        cleared += [ClearedResult(compaction=compaction, entry_index=_index(lane, place), reason="cleared") for place in checkpoint.cleared]
         if divider not in off_branch:
             in_force = compaction
+    Compaction.objects.bulk_create(new)
+    ViewSegment.objects.bulk_create(segments)
+    ClearedResult.objects.bulk_create(cleared, ignore_conflicts=True)
     Session.objects.filter(pk=session.pk).update(
         last_attempt=session.last_attempt,
         last_generation=session.last_generation,
-        compaction_count=session.compaction_count + added,
+        compaction_count=session.compaction_count + len(new),
         active_agent=in_force,
     )
-    return added
+    return in_force
+
+
+def _rows_before(lane: Lane, boundaries: list[int]) -> dict[int, tuple[bytes, str]]:
+    """Boundary → (rolling hash, source id) of the entry before it."""
+    rows = Entry.objects.filter(session=lane.session, index__in=[boundary - 1 for boundary in boundaries])
+    return {index + 1: (bytes(digest), source_id) for index, digest, source_id in rows.values_list("index", "prefix_hash", "source_id")}
 
 
 def _make(session: Session, lane: Lane, checkpoint: AgentCheckpoint, parent: Compaction | None) -> Compaction:
+    session.last_attempt += 1
+    session.last_generation += 1
     told = _time(str(checkpoint.detail.get("timestamp", "")))
     first = parent.boundary_index or 0 if parent else 0
     divider = lane.placed[checkpoint.divider_index]
-    kept = sum(1 for segment in checkpoint.segments if segment.kind == "entry")
+    kept = sum(segment.kind is SegmentKind.ENTRY for segment in checkpoint.segments)
     sent = Entry.objects.filter(session=session, index__gte=first, index__lt=divider, off_branch=False).exclude(role=Role.NOTICE).count()
-    return Compaction.objects.create(
+    return Compaction(
         session=session,
         attempt=session.last_attempt,
         generation=session.last_generation,
@@ -71,13 +101,11 @@ def _make(session: Session, lane: Lane, checkpoint: AgentCheckpoint, parent: Com
     )
 
 
-def _store_plan(compaction: Compaction, lane: Lane, checkpoint: AgentCheckpoint) -> None:
-    """Writes what may still change while the file grows behind a boundary: summary, numbers, segments."""
+def _describe(compaction: Compaction, lane: Lane, checkpoint: AgentCheckpoint, before: dict[int, tuple[bytes, str]]) -> None:
+    """Fills what may still change while the file grows behind a boundary."""
     boundary = _index(lane, checkpoint.boundary_index)
-    before = Entry.objects.filter(session=lane.session, index=boundary - 1).values_list("prefix_hash", "source_id").first()
     compaction.boundary_index = boundary
-    compaction.boundary_source_id = before[1] if before else ""
-    compaction.prefix_hash = bytes(before[0]) if before else b""
+    compaction.prefix_hash, compaction.boundary_source_id = before.get(boundary, (b"", ""))
     compaction.summary = checkpoint.summary
     compaction.tokens_before, compaction.tokens_after = checkpoint.tokens_before, checkpoint.tokens_after
     if checkpoint.tokens_before is not None:
@@ -85,24 +113,37 @@ def _store_plan(compaction: Compaction, lane: Lane, checkpoint: AgentCheckpoint)
     if checkpoint.tokens_after is not None:
         compaction.tokens_after_origin, compaction.tokens_after_scope = Origin.REPORTED, Scope.CONVERSATION
     compaction.detail = {**checkpoint.detail, "duration_ms": checkpoint.duration_ms}
+
+
+def _update(compaction: Compaction, lane: Lane, checkpoint: AgentCheckpoint, before: dict[int, tuple[bytes, str]]) -> list[ViewSegment]:
+    """Brings a stored checkpoint up to date; gives the segments to write when its plan is another one by now."""
+    told = (compaction.boundary_index, compaction.summary)
+    _describe(compaction, lane, checkpoint, before)
+    wanted = _segments(compaction, lane, checkpoint)
+    stored = list(compaction.segments.order_by("position").values_list("kind", "first_index", "last_index"))
+    is_same = stored == [(segment.kind, segment.first_index, segment.last_index) for segment in wanted]
+    if is_same and told == (compaction.boundary_index, compaction.summary):
+        return []
     compaction.save()
-    wanted = [_segment(lane, segment) for segment in checkpoint.segments]
-    stored = [tuple(row) for row in compaction.segments.order_by("position").values_list("kind", "first_index", "last_index")]
-    if stored != wanted:
-        compaction.segments.all().delete()
-        ViewSegment.objects.bulk_create(
-            ViewSegment(compaction=compaction, position=position, kind=kind, first_index=first, last_index=last)
-            for position, (kind, first, last) in enumerate(wanted)
-        )
-    ClearedResult.objects.bulk_create(
-        (ClearedResult(compaction=compaction, entry_index=_index(lane, ordinal), reason="microcompact") for ordinal in checkpoint.cleared),
-        ignore_conflicts=True,
+    if is_same:
+        return []
+    compaction.segments.all().delete()
+    return wanted
+
+
+def _segments(compaction: Compaction, lane: Lane, checkpoint: AgentCheckpoint) -> list[ViewSegment]:
+    return [_segment(compaction, position, lane, segment) for position, segment in enumerate(checkpoint.segments)]
+
+
+def _segment(compaction: Compaction, position: int, lane: Lane, segment: Segment) -> ViewSegment:
+    last = None if segment.last is None else _index(lane, segment.last)
+    return ViewSegment(
+        compaction=compaction,
+        position=position,
+        kind=segment.kind.value,
+        first_index=_index(lane, segment.first or 0),
+        last_index=last,
     )
-
-
-def _segment(lane: Lane, segment: Segment) -> tuple[str, int, int | None]:
-    first = _index(lane, segment.first or 0)
-    return segment.kind.value, first, None if segment.last is None else _index(lane, segment.last)
 
 
 def _index(lane: Lane, ordinal: int) -> int:

@@ -4,25 +4,25 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from sessions_app.services.imports.outcomes import ImportFailed
+from sessions_app.services.imports.outcomes import ImportFailedError
 
-SUFFIXES = frozenset({".jsonl", ".json", ".md", ".traj"})
+SUFFIXES = frozenset({".jsonl"})
 _NO_TRANSCRIPT = frozenset({"journal.jsonl"})  # of a workflow run: bookkeeping beside the sub-agents' transcripts
 
 
 def files_of(path: Path) -> Iterator[Path]:
-    """The file itself, or every file below a folder that may be a session, sorted. Raises `ImportFailed` when there is none.
+    """The file itself, or every file below a folder that may be a session, sorted. Raises `ImportFailedError` when there is none.
 
     Sessions come before their sub-agents. Links to folders are not followed.
     """
     if not path.is_dir():
         if not path.exists():
-            raise ImportFailed(f"There is no file or folder {path}. Nothing was changed.")
+            raise ImportFailedError(f"There is no file or folder {path}. Nothing was changed.")
         yield path
         return
     found = sorted(_walk(path), key=lambda file: ("subagents" in file.parts or file.stem.startswith("agent-"), str(file)))
     if not found:
-        raise ImportFailed(f"There is no session file in {path} or below it. Nothing was changed.")
+        raise ImportFailedError(f"There is no session file in {path} or below it. Nothing was changed.")
     yield from found
 
 

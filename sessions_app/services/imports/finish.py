@@ -26,34 +26,37 @@ STILL_WORKING = timedelta(minutes=5)
 def finish(*, actor: Actor, writer: SourceWriter, reading: SourceReading, file: BinaryIO, notes: list[str]) -> None:
     """Settles branches, usage and checkpoints, completes the sessions and their source, and writes the events."""
     off_branch = reading.off_branch()
+    off: dict[str, set[int]] = {}
     for key, lane in writer.lanes.items():
-        _settle_branch(lane, {lane.placed[ordinal] for ordinal in off_branch.get(key, ())})
+        off[key] = {lane.placed[ordinal] for ordinal in off_branch.get(key, ())}
+        _settle_branch(lane, off[key])
     _settle_usage(writer, reading)
     checkpoints: dict[str, list[AgentCheckpoint]] = {}
     for checkpoint in reading.checkpoints():
         checkpoints.setdefault(checkpoint.child_key, []).append(checkpoint)
-    facts, report = reading.facts(), reading.report()
-    main = writer.lane("")
+    for key, lane in writer.lanes.items():
+        store_checkpoints(lane, checkpoints.get(key, []), off[key])
+    for child in reading.child_sessions():
+        # One transaction each: a file may hold hundreds, and nobody should wait for all of them.
+        with transaction.atomic():
+            lane = writer.lanes[child.key]
+            _complete_child(lane, child.title, child.call_id)
+            signals.refresh(lane.session.pk)
+            _tell(actor, lane)
+    main, report = writer.lane(""), reading.report()
     with transaction.atomic():
-        for key, lane in writer.lanes.items():
-            store_checkpoints(lane, checkpoints.get(key, []), _off_branch_indexes(lane))
-        _complete_main(main, facts, report)
-        for child in reading.child_sessions():
-            _complete_child(writer.lanes[child.key], child.title, child.call_id)
+        _complete_main(main, reading.facts(), report)
         _complete_source(writer.source, file, report, reading.agent_calls(), notes)
         _link(main.session, reading)
-        for lane in writer.lanes.values():
-            signals.refresh(lane.session.pk)
-            _tell(actor, lane, report if lane is main else None)
-
-
-def _off_branch_indexes(lane: Lane) -> set[int]:
-    return set(Entry.objects.filter(session=lane.session, off_branch=True).values_list("index", flat=True))
+        signals.refresh(main.session.pk)
+        _tell(actor, main, report)
 
 
 def _settle_branch(lane: Lane, wanted: set[int]) -> None:
     """Moves `off_branch` to where the tree of the source has it now, a few hundred rows at a time."""
-    stored = _off_branch_indexes(lane)
+    stored: set[int] = set()
+    if not lane.was_empty:
+        stored = set(Entry.objects.filter(session=lane.session, off_branch=True).values_list("index", flat=True))
     for value, indexes in ((True, sorted(wanted - stored)), (False, sorted(stored - wanted))):
         for start in range(0, len(indexes), CHUNK):
             Entry.objects.filter(session=lane.session, index__in=indexes[start : start + CHUNK]).update(off_branch=value)
@@ -139,16 +142,16 @@ def _link(session: Session, reading: SourceReading) -> None:
         link_children(started[0], {identity.agent_id: started[1]})
 
 
-def _tell(actor: Actor, lane: Lane, report: ParseReport | None) -> None:
-    session = Session.objects.get(pk=lane.session.pk)
-    payload: dict[str, object] = {"entries_added": lane.added, "entries": session.entry_count, "checkpoints": session.compaction_count}
+def _tell(actor: Actor, lane: Lane, report: ParseReport | None = None) -> None:
+    payload: dict[str, object] = {"entries_added": lane.added, "entries": lane.next_index}
     if report is not None:
         payload |= {"problems": sum(report.by_problem.values()), "duplicates": report.duplicates, "bytes": report.bytes_read}
+        payload["checkpoints"] = report.checkpoints
     log.append(
-        log.session_stream(session.pk),
+        log.session_stream(lane.session.pk),
         EventType.SESSION_IMPORTED,
         actor=actor,
-        target=("session", str(session.pk)),
+        target=("session", str(lane.session.pk)),
         payload=payload,
     )
 

@@ -9,7 +9,7 @@ LEVEL = 3
 
 
 class Framer:
-    """Collects raw records; gives finished frames; hashes everything that it was given."""
+    """Collects raw records and gives finished frames. `hash` covers everything up to the last frame that was closed."""
 
     def __init__(self, *, start: int = 0) -> None:
         self.hash = hashlib.sha256()
@@ -21,8 +21,8 @@ class Framer:
 
     def add(self, raw: bytes, offset: int) -> None:
         """Takes the next record's bytes."""
-        self.hash.update(raw)
         if offset < self._start:
+            self.hash.update(raw)
             return
         self._held.append(raw)
         self._held_bytes += len(raw)
@@ -36,6 +36,7 @@ class Framer:
         if not self._held:
             return None
         data = b"".join(self._held)
+        self.hash.update(data)
         frame = (self._offset, len(data), self._compressor.compress(data))
         self._offset += len(data)
         self._held, self._held_bytes = [], 0

@@ -22,19 +22,17 @@ def child_key_of(parent: Session, child_key: str) -> str:
 
 def find_or_make(source_key: str, *, agent: str, title: str, parent: Session | None = None) -> Session:
     """The session of that key. A new one is incomplete: no list shows it until its import ends."""
-    session, _ = Session.objects.get_or_create(
+    known = Session.objects.filter(source_key=source_key).first()
+    return known or Session.objects.create(
         source_key=source_key,
-        defaults={
-            "title": title[:300] or "Untitled session",
-            "agent": agent,
-            "kind": SessionKind.IMPORTED,
-            "is_complete": False,
-            "parent": parent,
-            "relation": SessionRelation.SUB_AGENT if parent else "",
-            "last_activity_at": datetime.now(UTC),
-        },
+        title=title[:300] or "Untitled session",
+        agent=agent,
+        kind=SessionKind.IMPORTED,
+        is_complete=False,
+        parent=parent,
+        relation=SessionRelation.SUB_AGENT if parent else "",
+        last_activity_at=datetime.now(UTC),
     )
-    return session
 
 
 def parent_of(agent: str, identity: SourceIdentity) -> Session | None:
@@ -50,8 +48,10 @@ def project_of(folder: str) -> Project | None:
     if not folder:
         return None
     path = PureWindowsPath(folder) if "\\" in folder and "/" not in folder else PurePosixPath(folder)
-    project, _ = Project.objects.get_or_create(key=folder.rstrip("/\\") or folder, defaults={"name": (path.name or folder)[:200]})
-    return project
+    key = folder.rstrip("/\\") or folder
+    return (
+        Project.objects.filter(key=key).first() or Project.objects.get_or_create(key=key, defaults={"name": (path.name or folder)[:200]})[0]
+    )
 
 
 def link_children(session: Session, agent_calls: dict[str, str]) -> int:

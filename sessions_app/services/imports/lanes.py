@@ -38,6 +38,7 @@ class Lane:
         self.failures = session.failure_count
         self.added = 0
         self.announced = session.entry_count  # entries below this index have been told to followers
+        self.was_empty = not session.entry_count
         self.first_time = self.last_time = self.model = ""
         self._key = id_value(session.pk, Session)
         self._skip = 0  # so many entries of the source are stored already

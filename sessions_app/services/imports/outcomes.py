@@ -1,6 +1,5 @@
 """What an import ends with, per source, and the errors that it tells people in a sentence."""
 
-import uuid
 from enum import StrEnum
 
 import msgspec
@@ -11,6 +10,7 @@ class SourceState(StrEnum):
     GROWN = "grown"
     REWRITTEN = "rewritten"
     UNCHANGED = "unchanged"
+    SKIPPED = "skipped"  # found in a folder, and no session
     FAILED = "failed"
     CANCELLED = "cancelled"
 
@@ -33,14 +33,13 @@ class SourceOutcome(msgspec.Struct, omit_defaults=True, kw_only=True):
     notes: list[str] = []
 
 
-class ImportFailed(Exception):
+class ImportFailedError(Exception):
     """A source that can't be imported. The message is for people."""
 
 
-class ImportStopped(Exception):
+class ImportStoppedError(Exception):
     """Somebody cancelled the import. What was stored stays, and the next import goes on from there."""
 
 
-def short_id(identifier: uuid.UUID | str) -> str:
-    """The last eight hex digits of an id."""
-    return str(identifier).replace("-", "")[-8:]
+class NoSessionError(ImportFailedError):
+    """A file that is no session of a known format. In a folder that is no failure."""

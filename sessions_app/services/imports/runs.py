@@ -21,7 +21,7 @@ from sessions_app.models import EventResult, ImportRun
 from sessions_app.models.import_run import ImportState
 from sessions_app.permissions import Action, require
 from sessions_app.services.imports.find import files_of
-from sessions_app.services.imports.outcomes import ImportFailed, SourceOutcome, SourceState
+from sessions_app.services.imports.outcomes import ImportFailedError, SourceOutcome, SourceState
 from sessions_app.services.imports.source import import_source
 
 IMPORTS_STREAM = "imports"
@@ -115,19 +115,31 @@ class _Run:
     def over_paths(self, paths: list[Path]) -> ImportRun:
         for path in paths:
             try:
-                for file in files_of(path):
-                    if self._is_cancelled:
-                        break
-                    self._take(file, name=str(file), is_staged=False)
-            except ImportFailed as error:
+                self._over_path(path)
+            except ImportFailedError as error:
                 self._add(SourceOutcome(name=str(path), state=SourceState.FAILED, error=str(error)))
         return self._end()
 
+    def _over_path(self, path: Path) -> None:
+        first = len(self.outcomes)
+        for file in files_of(path):
+            if self._is_cancelled:
+                return
+            outcome = self._take(file, name=str(file), is_staged=False)
+            if file == path and outcome.state is SourceState.SKIPPED:
+                outcome.state = SourceState.FAILED  # it was asked for by name
+            self._add(outcome)
+        if all(outcome.state is SourceState.SKIPPED for outcome in self.outcomes[first:]):
+            raise ImportFailedError(f"No file in {path} or below it is a session that can be read here. Nothing was changed.")
+
     def over_upload(self) -> ImportRun:
-        self._take(Path(self.run.staged_path), name=self.run.name, is_staged=True)
+        outcome = self._take(Path(self.run.staged_path), name=self.run.name, is_staged=True)
+        if outcome.state is SourceState.SKIPPED:
+            outcome.state = SourceState.FAILED
+        self._add(outcome)
         return self._end()
 
-    def _take(self, file: Path, *, name: str, is_staged: bool) -> None:
+    def _take(self, file: Path, *, name: str, is_staged: bool) -> SourceOutcome:
         def advance(done: int, total: int) -> None:
             self.progress(name, done, total, len(self.outcomes))
             self._save_sometimes()
@@ -139,11 +151,11 @@ class _Run:
         except Exception as error:  # noqa: BLE001  a broken source must not end the run; what it was is said
             text = f"It could not be read ({type(error).__name__}). Nothing was shown of it; the other sources went on."
             outcome = SourceOutcome(name=name, state=SourceState.FAILED, error=text)
-        self._add(outcome)
-        self.progress(name, outcome.bytes, outcome.bytes, len(self.outcomes))
+        return outcome
 
     def _add(self, outcome: SourceOutcome) -> None:
         self.outcomes.append(outcome)
+        self.progress(outcome.name, outcome.bytes, outcome.bytes, len(self.outcomes))
         for name, value in (
             (f"sources_{outcome.state.value}", 1),
             ("sources", 1),
@@ -169,10 +181,11 @@ class _Run:
     def _end(self) -> ImportRun:
         run, states = self.run, {outcome.state for outcome in self.outcomes}
         failed = [outcome for outcome in self.outcomes if outcome.state is SourceState.FAILED]
+        tried = [outcome for outcome in self.outcomes if outcome.state is not SourceState.SKIPPED]
         run.state = ImportState.FAILED if failed else ImportState.COMPLETED
         if self._is_cancelled or SourceState.CANCELLED in states:
             run.state = ImportState.CANCELLED
-        run.error = failed[0].error if len(failed) == len(self.outcomes) and failed else ""
+        run.error = failed[0].error if failed and len(failed) == len(tried) else ""
         listed = [*failed, *(outcome for outcome in self.outcomes if outcome.state is not SourceState.FAILED)][:MAX_LISTED]
         run.files, run.counts, run.finished_at = msgspec.to_builtins(listed), self.counts, datetime.now(UTC)
         with contextlib.suppress(DatabaseError), transaction.atomic():  # a full disk: the caller still gets the outcomes

@@ -15,7 +15,7 @@ from sessions_app.services.imports import identity, sources
 from sessions_app.services.imports.finish import finish
 from sessions_app.services.imports.frames import Framer
 from sessions_app.services.imports.lanes import Lane
-from sessions_app.services.imports.outcomes import ImportFailed, ImportStopped, SourceOutcome, SourceState
+from sessions_app.services.imports.outcomes import ImportFailedError, ImportStoppedError, NoSessionError, SourceOutcome, SourceState
 from sessions_app.services.imports.writer import SourceWriter
 
 Progress = Callable[[int, int], None]
@@ -29,7 +29,8 @@ def _nothing(_done: int, _total: int) -> None:
 def import_source(
     *, actor: Actor, path: Path, name: str = "", is_staged: bool = False, progress: Progress = _nothing, cancelled: Callable[[], bool]
 ) -> SourceOutcome:
-    """Imports one file, or brings its session up to date. Errors come back as a failed outcome, in a sentence.
+    """Imports one file, or brings its session up to date. Errors come back as a failed outcome, in a sentence;
+    a file that is no session comes back as skipped.
 
     `name` is what people gave; of an upload (`is_staged`) the path itself says nothing.
     """
@@ -37,9 +38,11 @@ def import_source(
     try:
         with path.open("rb") as file:
             return _SourceImport(actor, file, path, label, is_staged=is_staged, progress=progress, cancelled=cancelled).run()
-    except ImportFailed as error:
+    except NoSessionError as error:
+        return SourceOutcome(name=label, state=SourceState.SKIPPED, error=str(error))
+    except ImportFailedError as error:
         return SourceOutcome(name=label, state=SourceState.FAILED, error=str(error))
-    except ImportStopped:
+    except ImportStoppedError:
         note = "It was cancelled. What was read so far is kept, hidden, and the next import of this file goes on from there."
         return SourceOutcome(name=label, state=SourceState.CANCELLED, error=note)
     except IntegrityError:
@@ -79,12 +82,13 @@ class _SourceImport:
         self.size = os.fstat(file.fileno()).st_size
 
     def run(self) -> SourceOutcome:
-        if not self.is_staged and (known := sources.unchanged_source(self.path, self.file)):
+        known = None if self.is_staged else sources.known_source(self.path)
+        if known is not None and sources.is_unchanged(known, self.file):
             return self._unchanged(known)
         reader = self._reader()
         self.file.seek(0)
         reading = reader.read(self.file, path=self.reader_path, cancelled=self.cancelled)
-        session = self._session(reader, reading)
+        session = known.session if known is not None else self._session(reader, reading)
         stored = session.source_files.order_by("-version", "-imported_at").first()
         state = sources.compare(self.file, self.size, stored)
         if state is SourceState.UNCHANGED and stored is not None:
@@ -95,18 +99,14 @@ class _SourceImport:
         self.file.seek(0)
         head = self.file.read(HEAD_BYTES)
         if not head.strip():
-            raise ImportFailed("The file is empty. Nothing was changed.")
+            raise NoSessionError("The file is empty. Nothing was changed.")
         reader = reader_for(head)
         if reader is None:
-            raise ImportFailed(f"This is no session file that can be read here (known: {known_formats()}). Nothing was changed.")
+            raise NoSessionError(f"This is no session file that can be read here (known: {known_formats()}). Nothing was changed.")
         return reader
 
     def _session(self, reader: Reader, reading: SourceReading) -> Session:
-        """The session of this path if it was imported before, else that of the ids inside the file."""
-        if not self.is_staged:
-            known = SourceFile.objects.filter(path=self.path).select_related("session").order_by("-imported_at").first()
-            if known is not None:
-                return known.session
+        """The session that the ids inside the file name."""
         who = reading.identity()
         key = identity.session_key(reader.name, who)
         parent = identity.parent_of(reader.name, who)
@@ -138,24 +138,24 @@ class _SourceImport:
                 self.progress(writer.bytes_seen, self.size)
         if self.cancelled():
             writer.flush(is_last=True)
-            raise ImportStopped
+            raise ImportStoppedError
         if writer.bytes_seen < self.size:
-            raise ImportFailed("The file became shorter while it was read. What was read is kept, hidden; repeat the import.")
+            raise ImportFailedError("The file became shorter while it was read. What was read is kept, hidden; repeat the import.")
         writer.flush(is_last=True)
         notes = _notes(state, source)
         finish(actor=self.actor, writer=writer, reading=reading, file=self.file, notes=notes)
         return self._outcome(state, writer, reading, notes)
 
     def _outcome(self, state: SourceState, writer: SourceWriter, reading: SourceReading, notes: list[str]) -> SourceOutcome:
-        main = Session.objects.get(pk=writer.lane("").session.pk)
+        main = writer.lane("").session
         report = reading.report()
         return SourceOutcome(
             name=self.label,
-            state=SourceState.NEW if state is SourceState.GROWN and not writer.lane("").session.is_complete else state,
+            state=SourceState.NEW if state is SourceState.GROWN and not main.is_complete else state,
             session_id=str(main.pk),
-            title=main.title,
+            title=reading.facts().title or main.title,
             entries=sum(lane.added for lane in writer.lanes.values()),
-            entries_total=main.entry_count,
+            entries_total=writer.lane("").next_index,
             bytes=report.bytes_read,
             problems=sum(report.by_problem.values()),
             checkpoints=report.checkpoints,

@@ -30,15 +30,17 @@ def prefix_hash(file: BinaryIO, size: int) -> bytes:
     return digest.digest()
 
 
-def unchanged_source(path: str, file: BinaryIO) -> SourceFile | None:
-    """The stored source of this path, if size, time and tail say that nothing was written since. Reads 64 kB at most."""
-    known = SourceFile.objects.filter(path=path, is_complete=True).select_related("session").order_by("-version", "-imported_at").first()
-    if known is None:
-        return None
+def known_source(path: str) -> SourceFile | None:
+    """The newest version of what was imported from this path, with its session."""
+    return SourceFile.objects.filter(path=path).select_related("session").order_by("-version", "-imported_at").first()
+
+
+def is_unchanged(known: SourceFile, file: BinaryIO) -> bool:
+    """Whether size, time and tail say that nothing was written since it was stored. Reads 64 kB at most."""
     status = os.fstat(file.fileno())
-    if (status.st_size, status.st_mtime_ns) != (known.size, known.mtime_ns):
-        return None
-    return known if tail_hash(file, known.size) == bytes(known.tail_hash) else None
+    if not known.is_complete or (status.st_size, status.st_mtime_ns) != (known.size, known.mtime_ns):
+        return False
+    return tail_hash(file, known.size) == bytes(known.tail_hash)
 
 
 def compare(file: BinaryIO, size: int, stored: SourceFile | None) -> SourceState:

@@ -129,13 +129,16 @@ class SourceWriter:
             lane.session.entry_count = lane.next_index
 
     def _announce(self, *, is_last: bool) -> None:
-        """Tells followers what was appended, at most once per `EVENT_INTERVAL`, and always at the end."""
+        """Tells followers what was appended, at most once per `EVENT_INTERVAL`, and always at the end.
+
+        Nobody can follow a session that is imported for the first time: `session.imported` tells of it as a whole.
+        """
         now = time.monotonic()
         if now < self._next_event and not is_last:
             return
         self._next_event = now + EVENT_INTERVAL
         for lane in self.lanes.values():
-            if lane.announced < lane.next_index:
+            if lane.session.is_complete and lane.announced < lane.next_index:
                 log.append(
                     log.session_stream(lane.session.pk),
                     EventType.ENTRIES_APPENDED,
