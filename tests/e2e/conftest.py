@@ -5,13 +5,16 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from django.conf import settings
+from django.db import connection
 from django.test import Client
 
 from tests.e2e.watching import Watch
+from tests.importing import imported
 
 CHROMIUM = os.environ.get("CHROMIUM_PATH", "/usr/bin/chromium")
 ARGUMENTS = [
@@ -79,10 +82,33 @@ def worker(django_db_setup) -> Iterator[None]:
     """The workers that the product itself runs in its process."""
     from project.embedded import BackgroundWork
 
-    running = BackgroundWork()
+    running = BackgroundWork(sweeps=False)  # between two tests there is no database to sweep
     running.start()
     yield
     running.stop()
+
+
+@pytest.fixture
+def in_thread(transactional_db) -> Callable:
+    """Calls something in a thread: in this one runs the browser driver's loop, and beside it no notice can be sent."""
+
+    def call(work: Callable):
+        def run():
+            try:
+                return work()
+            finally:
+                connection.close()
+
+        with ThreadPoolExecutor(1) as pool:
+            return pool.submit(run).result()
+
+    return call
+
+
+@pytest.fixture
+def bring(in_thread) -> Callable:
+    """Imports a transcript; see `tests.importing.imported`."""
+    return lambda *arguments, **options: in_thread(lambda: imported(*arguments, **options))
 
 
 @pytest.fixture

@@ -7,25 +7,25 @@ import pytest
 from sessions_app.demo import stories, work
 from sessions_app.demo.material import SHOP
 from sessions_app.models import Compaction, Session
-from tests.importing import imported
 
 SLOW = {"summarisers": ["scripted", "extractive"], "scripted_delay_s": 1.5}
+COMPACT = re.compile(r"^Compact\b")
 TITLE = "Split the checkout page into partials"
 
 
 @pytest.fixture
-def slow(transactional_db) -> Session:
+def slow(bring) -> Session:
     """A session with much to fold, and a summariser that takes its time."""
-    return imported(stories.slow_partials(), window=64_000, policy=SLOW)
+    return bring(stories.slow_partials(), window=64_000, policy=SLOW)
 
 
 @pytest.fixture
-def quick(transactional_db) -> Session:
+def quick(bring) -> Session:
     session, rng = stories.started("quick", SHOP, seed=5)
     session.title("A quick one")
     while session.context_tokens < 14_000:
         work.turn(session, rng, SHOP, size=8)
-    return imported(session, window=20_000)
+    return bring(session, window=20_000)
 
 
 def address(session: Session, tab: str = "") -> str:
@@ -34,8 +34,8 @@ def address(session: Session, tab: str = "") -> str:
 
 def start(page) -> None:
     """Opens the dialog from the meter and starts."""
-    page.get_by_role("link", name=re.compile("^Compact")).click()
-    page.get_by_role("dialog").get_by_role("button", name=re.compile("^Compact")).click()
+    page.get_by_role("link", name=COMPACT).click()
+    page.get_by_role("dialog").get_by_role("button", name=COMPACT).click()
 
 
 def job(page):
@@ -85,11 +85,11 @@ def test_a_second_press_joins_the_run_that_is_under_way(open_as, support, admin,
     ana, ada = open_as(support), open_as(admin)
     for page in (ana, ada):
         page.goto(address(slow))
-        page.get_by_role("link", name=re.compile("^Compact")).click()
+        page.get_by_role("link", name=COMPACT).click()
         page.get_by_role("dialog").wait_for()
-    ana.get_by_role("dialog").get_by_role("button", name=re.compile("^Compact")).click()
+    ana.get_by_role("dialog").get_by_role("button", name=COMPACT).click()
     job(ana).wait_for()
-    ada.get_by_role("dialog").get_by_role("button", name=re.compile("^Compact")).click()
+    ada.get_by_role("dialog").get_by_role("button", name=COMPACT).click()
     job(ada).get_by_text("started by ana").wait_for()
     assert Compaction.objects.filter(session=slow).count() == 1
     job(ana).get_by_role("button", name="Cancel").click()
@@ -140,7 +140,7 @@ def test_the_view_can_be_set_back_to_what_it_was(open_as, support, quick):
     start(page)
     result(page).get_by_text("committed").wait_for()
     result(page).get_by_role("link", name="Revert").click()
-    page.get_by_role("dialog").get_by_role("button", name=re.compile("Revert|Set back")).click()
+    page.get_by_role("dialog").get_by_role("button", name=re.compile("^Show ")).click()
     page.get_by_role("dialog").wait_for(state="hidden")
     page.goto(address(quick, "compactions/"))
     page.get_by_role("main").get_by_text("#1").first.wait_for()
@@ -152,7 +152,7 @@ def test_who_may_not_compact_sees_why_and_the_server_refuses_all_the_same(open_a
     page = open_as(operator)
     page.goto(address(quick))
     page.get_by_text("your role may not").wait_for()
-    assert not page.get_by_role("link", name=re.compile("^Compact ")).is_visible()
+    assert not page.get_by_role("link", name=COMPACT).is_visible()
 
 
 def test_a_compaction_works_without_javascript(browser, live_url, worker, support, quick):
@@ -162,8 +162,8 @@ def test_a_compaction_works_without_javascript(browser, live_url, worker, suppor
 
     page.goto(address(quick))
     sign_in(page, "ana")
-    page.get_by_role("link", name=re.compile("^Compact")).click()
-    page.get_by_role("button", name=re.compile("^Compact")).click()
+    page.get_by_role("link", name=COMPACT).click()
+    page.get_by_role("button", name=COMPACT).click()
     page.wait_for_url(f"**{address(quick)}**")
     for _ in range(40):
         if result(page).count():

@@ -34,3 +34,11 @@ def test_the_sign_in_page_has_no_accessibility_violation(open_as, db, scheme, ch
     page = open_as(scheme=scheme)
     page.goto("/sign-in/")
     check_access(page)
+
+
+def test_the_accessibility_check_sees_what_it_is_there_to_see(open_as, db, check_access):
+    page = open_as()
+    page.goto("/sign-in/")
+    page.evaluate("document.querySelector('label').replaceWith(document.querySelector('[name=username]'))")
+    with pytest.raises(AssertionError, match="label"):
+        check_access(page)

@@ -63,7 +63,7 @@ class Inspector(HTMLParser):
         if name == "style":
             self._found(tag, "has a style of its own")
         is_address = name in ADDRESSES or (name.startswith("hx-") and value.startswith(("http", "//", "javascript")))
-        if is_address and (not value.startswith(OWN_START) or value.startswith("//")):
+        if is_address and value and (not value.startswith(OWN_START) or value.startswith("//")):
             self._found(tag, f"leads away by {name}: {value[:60]!r}")
         if is_address and MARK in value and tag != "a":
             self._found(tag, f"asks a stranger by {name}")

@@ -1,0 +1,114 @@
+"""Every page, in both themes: no accessibility violation, no error, and no more elements than a page should have."""
+
+import pytest
+from django.urls import reverse
+
+from sessions_app.demo import other_stories, stories
+from sessions_app.models import Compaction, Entry
+from sessions_app.services.compactions.request import request
+from sessions_app.services.compactions.run import run_compaction
+from tests.importing import ACTOR
+
+MOST_ELEMENTS = {"list": 2_500, "session": 6_000, "other": 4_000}
+
+
+@pytest.fixture
+def furnished(bring, in_thread):
+    """A store with something of everything, and the session that is looked at."""
+    for story in (other_stories.vat_ticket(), stories.damaged_file(), other_stories.pricing_pictures(), other_stories.release_notes()):
+        bring(story)
+    session, children = other_stories.permissions_review()
+    bring(session, children)
+    looked_at = bring(stories.two_checkpoints(), window=36_000)
+    in_thread(lambda: run_compaction(request(actor=ACTOR, session=looked_at).compaction.pk))
+    return looked_at
+
+
+def addresses(session) -> dict[str, str]:
+    detail = reverse("session-detail", args=[session.pk])
+    compaction = Compaction.objects.get(session=session, lineage="console")
+    entry = Entry.objects.filter(session=session, kind="result").first()
+    assert entry is not None
+    return {
+        "list": "/",
+        "list, nothing found": "/?q=nothing+like+this",
+        "session, canonical": f"{detail}?layout=canonical",
+        "session, view": f"{detail}?layout=view",
+        "session, split": f"{detail}?layout=split",
+        "entry": reverse("entry-detail", args=[session.pk, entry.index]),
+        "raw entry": reverse("entry-raw", args=[session.pk, entry.index]),
+        "compactions": reverse("compaction-list", args=[session.pk]),
+        "compaction": reverse("compaction-detail", args=[session.pk, compaction.pk]),
+        "compact": reverse("compaction-create", args=[session.pk]),
+        "revert": reverse("compaction-revert", args=[session.pk]),
+        "events": reverse("session-events", args=[session.pk]),
+        "raw": reverse("session-raw", args=[session.pk]),
+        "imports": "/imports/",
+        "nowhere": "/nowhere/",
+    }
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_no_page_has_an_accessibility_violation_or_too_many_elements(open_as, support, furnished, scheme, check_access, watch):
+    watch.expected.append("status of 404")
+    page = open_as(support, scheme=scheme)
+    found = {}
+    for name, path in addresses(furnished).items():
+        page.goto(path)
+        page.get_by_role("main").wait_for()
+        try:
+            check_access(page)
+        except AssertionError as error:
+            found[name] = str(error)[:600]
+        count = page.evaluate("document.getElementsByTagName('*').length")
+        most = MOST_ELEMENTS.get(name.split(",")[0], MOST_ELEMENTS["other"])
+        if count > most:
+            found[f"{name}: elements"] = count
+    assert found == {}
+
+
+def test_the_open_dialog_has_no_accessibility_violation_and_takes_and_gives_back_the_focus(open_as, support, furnished, check_access):
+    page = open_as(support)
+    page.goto(reverse("session-detail", args=[furnished.pk]))
+    page.keyboard.press("c")
+    page.get_by_role("dialog").wait_for()
+    assert page.evaluate("document.querySelector('dialog[open]').contains(document.activeElement)")
+    check_access(page)
+    page.keyboard.press("Escape")
+    page.get_by_role("dialog").wait_for(state="hidden")
+
+
+def test_a_list_can_be_walked_and_a_session_opened_by_keys_alone(open_as, operator, furnished):
+    page = open_as(operator)
+    page.goto("/")
+    page.get_by_role("table").wait_for()
+    page.keyboard.press("j")
+    page.keyboard.press("j")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/sessions/**")
+    page.keyboard.press("1")
+    page.wait_for_url("**layout=canonical**")
+    page.keyboard.press("3")
+    page.wait_for_url("**layout=split**")
+
+
+def test_filters_change_the_address_so_that_what_is_seen_can_be_shared(open_as, operator, furnished):
+    page = open_as(operator)
+    page.goto("/")
+    page.get_by_label("Filter by title").fill("pricing")
+    page.get_by_label("Filter by title").press("Enter")
+    page.wait_for_url("**q=pricing**")
+    shared = open_as(operator)
+    shared.goto(page.url)
+    rows = shared.get_by_role("table").get_by_role("link", name="Screenshots of the new pricing page")
+    rows.wait_for()
+    assert shared.locator("tbody tr").count() == 1
+
+
+def test_pages_read_well_on_a_narrow_screen(open_as, support, furnished):
+    page = open_as(support)
+    page.set_viewport_size({"width": 390, "height": 844})
+    for path in ("/", reverse("session-detail", args=[furnished.pk])):
+        page.goto(path)
+        page.get_by_role("main").wait_for()
+        assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth + 1")
