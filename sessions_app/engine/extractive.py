@@ -36,6 +36,7 @@ class Material(msgspec.Struct, kw_only=True):
     causes: dict[int, Sentence] = {}
     closing: list[Sentence] = []
     earlier: dict[Section, list[Paragraph]] = {}
+    place: str = ""  # which entries it comes from
 
 
 class ExtractiveSummariser:
@@ -61,6 +62,7 @@ def _of_entries(request: SummaryRequest, stressed: frozenset[str], should_stop: 
         causes=_earlier_causes(request) | read.causes,
         closing=read.closing,
         earlier=earlier,
+        place=f"Entries #{request.entries[0].index} to #{request.entries[-1].index}." if request.entries else "No entries.",
     )
 
 
@@ -128,6 +130,8 @@ def compose(material: Material, state: MechanicalState, max_tokens: int, *, is_p
         bodies[Section.ERRORS] = "\n".join(
             f"{_AFTER}{index}: {cause.text}" for index, cause in list(material.causes.items())[-20:] if cause.score > 0
         )
+        # A part of a history may well hold calls and no word: then this line alone says that it was read.
+        bodies[Section.USER_MESSAGES] = material.place
         bodies[Section.CURRENT] = fold.prose([Paragraph("", material.closing[-6:])]) if material.closing else ""
     else:
         bodies[Section.INTENT] = sections.intent(state, material.earlier.get(Section.INTENT, []), budget[Section.INTENT])

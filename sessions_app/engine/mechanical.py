@@ -23,6 +23,7 @@ from sessions_app.engine.steps import ShouldStop, Stopped
 from sessions_app.engine.terms import Kind, PartKind, Role
 
 MAX_COMMANDS, MAX_MENTIONS, MAX_ERRORS, MAX_FILES = 500, 300, 300, 2_000
+MAX_PATH_CHARS, MAX_NAME_CHARS, MAX_TODOS = 500, 80, 300
 USER_TEXT_CHARS = 4_000
 STOP_EVERY = 200  # entries between two questions whether to stop
 _SCANNED_CHARS = 20_000  # of one text, for addresses and identifiers
@@ -104,8 +105,9 @@ class Collector:
 
     def _call(self, entry: Entry, part: Part) -> None:
         facts = extractors.call_facts(part.name, part.text)
-        self._tools[part.name] = self._tools.get(part.name, 0) + 1
-        self._open[part.call_id] = _Call(entry.index, part.name, facts)
+        tool = one_line(part.name, MAX_NAME_CHARS)
+        self._tools[tool] = self._tools.get(tool, 0) + 1
+        self._open[part.call_id] = _Call(entry.index, tool, facts)
         for url in facts.urls:
             self._urls.setdefault(url, entry.index)
         if self._users:  # a statement before a call does not close the turn
@@ -144,7 +146,7 @@ class Collector:
         self._commands.append(CommandRecord(one_line(command, 200), result.status, call.index))
         if result.is_failure or result.status == "refused":
             return
-        self._cwd = mentions.directory_of_command(command) or self._cwd
+        self._cwd = one_line(mentions.directory_of_command(command), MAX_PATH_CHARS) or self._cwd
         if "git" in command:
             self._branch = mentions.branch_of_result(text) or mentions.branch_of_command(command) or self._branch
             for branch, sha, subject in mentions.commits(text):
@@ -152,8 +154,9 @@ class Collector:
                 self._branch = branch if branch != "detached" else self._branch
 
     def _note_files(self, call: _Call) -> None:
-        for path in call.facts.paths:
-            if call.facts.action is None:
+        for named in call.facts.paths:
+            path = one_line(named, MAX_PATH_CHARS)
+            if call.facts.action is None or not path:
                 continue
             before = self._files.pop(path, None)  # popped, so that the order is that of the last action
             changed = (before.changed if before else 0) + call.facts.action.changes
@@ -164,9 +167,9 @@ class Collector:
 
     def _note_todos(self, call: _Call, result: ResultFacts) -> None:
         if call.facts.replaces_todos:
-            self._todos = {todo.text: todo for todo in call.facts.todos}
+            self._todos = {todo.text: todo for todo in call.facts.todos[:MAX_TODOS]}
             return
-        for todo in call.facts.todos:
+        for todo in call.facts.todos[:MAX_TODOS]:
             key = todo.key or result.todo_key or todo.text
             before = self._todos.get(key)
             self._todos[key] = Todo(todo.text or (before.text if before else f"task {key}"), todo.status, key)

@@ -9,7 +9,11 @@ from sessions_app.engine.entries import Entry
 
 PLACEHOLDER = "[credential removed]"
 
-_PEM = re.compile(r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----.*?(?:-----END [A-Z ]{0,40}PRIVATE KEY-----|\Z)", re.DOTALL)
+_PEM = re.compile(
+    r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----(?:\s|\\[nr]){0,4}(?:[A-Za-z-]{1,40}: [^\n\\]{0,200}(?:\s|\\[nr]){1,4}){0,4}"
+    r"[A-Za-z0-9+/=]{16,}(?:(?:\s|\\[nr]){1,4}[A-Za-z0-9+/=]{16,})*(?:(?:\s|\\[nr]){1,4}[A-Za-z0-9+/=]{1,15}(?=\s|\\))?"
+    r"(?:(?:\s|\\[nr]){0,4}-----END [A-Z ]{0,40}PRIVATE KEY-----)?"
+)
 _TOKENS = (
     (("sk-", "sk_", "rk_", "pk_"), re.compile(r"(?:sk|rk|pk)[-_](?:ant-|proj-|live_|test_|svcacct-)?[A-Za-z0-9_-]{16,}")),
     (("ghp_", "gho_", "ghu_", "ghs_", "ghr_"), re.compile(r"gh[pousr]_[A-Za-z0-9]{20,}")),

@@ -40,6 +40,7 @@ _WORDS = {
     Section.CURRENT: ("current work", "current state"),
     Section.NEXT: ("next step", "optional next step", "next steps"),
 }
+_LONGEST_HEADING = 120
 _FENCE = re.compile(r"^\s*```")
 _PREAMBLE = re.compile(r"<analysis>.*?</analysis>", re.DOTALL)
 
@@ -100,8 +101,10 @@ def parse(text: str) -> Parsed:
 
 
 def _section_of(line: str) -> Section | None:
-    match = _HEADING.match(line)
-    if match is None or not re.match(r"\s{0,3}(?:#|\*\*|\d)", line):
+    if not re.match(r"\s{0,3}(?:#|\*\*|\d)", line) or len(line) > _LONGEST_HEADING:
+        return None
+    match = _HEADING.match(" ".join(line.split()))
+    if match is None:
         return None
     words = " ".join(match.group(1).lower().replace("&", "and").split())
     return next((section for section, names in _WORDS.items() if any(words.startswith(name) for name in names)), None)

@@ -51,6 +51,11 @@ def test_ordinary_text_stays_as_it_is(text):
     assert redact(text) == (text, 0)
 
 
+def test_naming_the_head_of_a_key_does_not_swallow_what_follows():
+    text = "We look for -----BEGIN PRIVATE KEY----- in each file and report it."
+    assert redact(text) == (text, 0)
+
+
 def test_redacting_twice_changes_and_counts_nothing_more():
     once, _ = redact(f"password={SECRET} and Bearer {SECRET}")
     assert redact(once) == (once, 0)

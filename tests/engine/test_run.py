@@ -62,6 +62,16 @@ def test_a_long_span_is_summarised_in_chunks_that_are_told_one_by_one():
     assert {step.chunk_count for step in chunks} == {len(chunks)}
 
 
+def test_chunks_without_a_word_from_anybody_are_no_failure():
+    story = Story().user("Read everything.")
+    for step in range(60):
+        story.calls(f"c{step}").result(f"c{step}", words=FILLER * 60)
+    story.says("Read.").user("Thanks.").says("Welcome.")
+    made = attempt(story.entries)
+    assert len([step for step in made.steps if isinstance(step, ChunkSummarised)]) > 1
+    assert "Read everything." in made.commit.block
+
+
 def test_the_message_of_a_turn_that_is_cut_is_carried_word_for_word_after_the_block():
     story = Story()
     story.user("Rename every module. " + FILLER)
