@@ -23,7 +23,9 @@ def is_claude_code(head: bytes) -> bool:
     """Whether the first bytes of a source are rows of such a file. Never raises."""
     rows = _rows(head)
     if rows:
-        return any(map(_is_ours, rows))
+        # Messages tell the formats apart that share this envelope; rows beside them do so only where there are none.
+        spoken = [row for row in rows if row.get("type") in {"user", "assistant"}]
+        return any(map(_is_ours, spoken or rows))
     # A first line longer than the head: its fields may still show.
     return b"\n" not in head and b'"sessionId":"' in head and (b'"parentUuid":' in head or b'"uuid":"' in head)
 
@@ -33,7 +35,8 @@ def _is_ours(row: dict[str, Any]) -> bool:
         return False  # the live stream's envelope, which is another format
     kind = row.get("type")
     if kind in CHAIN_TYPES:
-        has_body = kind in {"system", "progress", "attachment"} or isinstance(row.get("message"), dict)
+        message = row.get("message")
+        has_body = kind in {"system", "progress", "attachment"} or (isinstance(message, dict) and "content" in message)
         return has_body and "uuid" in row and ("parentUuid" in row or "sessionId" in row or "cwd" in row)
     if kind == "summary":
         return "leafUuid" in row

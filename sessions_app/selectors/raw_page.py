@@ -1,5 +1,6 @@
 """A session's source as it was: single records, lists of them, and what reading it found."""
 
+import uuid
 from dataclasses import dataclass
 from typing import Any
 
@@ -63,7 +64,7 @@ def record_of(session: Session, index: int) -> RawRecord | None:
     return record_at(entry["source_file_id"], entry["record_ordinal"])
 
 
-def record_at(source_file_id: object, ordinal: int) -> RawRecord | None:
+def record_at(source_file_id: uuid.UUID, ordinal: int) -> RawRecord | None:
     """One record of a source, with its bytes."""
     record = Record.objects.select_related("source_file").filter(source_file_id=source_file_id, ordinal=ordinal).first()
     if record is None:

@@ -18,7 +18,8 @@ class BulkInsert:
 
     def __init__(self, model: type[models.Model], fields: Sequence[str], *, ignore_existing: bool = False) -> None:
         meta = model._meta
-        columns = ", ".join(connection.ops.quote_name(str(meta.get_field(field).column)) for field in fields)
+        by_name = {field.name: str(field.column) for field in meta.concrete_fields}
+        columns = ", ".join(connection.ops.quote_name(by_name[field]) for field in fields)
         marks = ", ".join(["%s"] * len(fields))
         tail = " ON CONFLICT DO NOTHING" if ignore_existing else ""
         self._sql = f"INSERT INTO {connection.ops.quote_name(meta.db_table)} ({columns}) VALUES ({marks}){tail}"  # noqa: S608
@@ -37,4 +38,4 @@ def json_value(value: object) -> str:
 
 def id_value(identifier: Any, model: type[models.Model]) -> Any:
     """A primary key of `model` as the database stores it."""
-    return model._meta.pk.get_db_prep_value(identifier, connection, prepared=False)  # type: ignore[union-attr]
+    return model._meta.pk.get_db_prep_value(identifier, connection, prepared=False)
