@@ -147,7 +147,11 @@ def compose(material: Material, state: MechanicalState, max_tokens: int, *, is_p
     # What the other sections quote is not said twice.
     quoted = "\n".join(bodies.values())
     fresh = [
-        Paragraph(paragraph.head, [said for said in paragraph.sentences if said.text not in quoted]) for paragraph in material.decisions
+        Paragraph(
+            paragraph.head,
+            [said for said in paragraph.sentences if said.text not in quoted and said.text.rpartition(" — ")[2] not in quoted],
+        )
+        for paragraph in material.decisions
     ]
     bodies[Section.DECISIONS] = fold.prose(fold.choose([paragraph for paragraph in fresh if paragraph.sentences], max(left, 0)))
     return summary.render(bodies)

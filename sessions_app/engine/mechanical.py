@@ -85,6 +85,8 @@ class Collector:
         text = part.text[:_SCANNED_CHARS]
         if entry.role in (Role.SYSTEM, Role.USER) and (cwd := mentions.working_directory(text)):
             self._cwd = cwd
+        for job in mentions.ended_jobs(part.text) if entry.role is Role.USER else ():
+            self._jobs.pop(job, None)
         if entry.kind is not Kind.MESSAGE or entry.meta:
             return
         for url in mentions.urls(text):
@@ -97,8 +99,6 @@ class Collector:
     def _user_message(self, entry: Entry) -> None:
         self._open = {}  # a call that the person spoke past was abandoned
         text = entry.text.strip()
-        for job in mentions.ended_jobs(text):
-            self._jobs.pop(job, None)
         images = sum(part.kind is PartKind.IMAGE for part in entry.parts)
         chars = sum(part.length for part in entry.parts if part.kind is PartKind.TEXT)
         self._users.append(UserMessage(entry.index, text[:USER_TEXT_CHARS], chars, images=images))

@@ -24,7 +24,8 @@ _OWN_LINES = {
     Section.PENDING: re.compile(r"^(?:- \[|The request #|No to-do|A job |A call |Noted as pending)"),
 }
 _MAIN_REQUESTS = 5
-_FILE_NOTE = re.compile(r"^- `[^`]{1,400}`[^—]{0,120} — (.{10,600})$")
+_FILE_NOTE = re.compile(r"^- `(?:[^`]{0,400}/)?([^`/]{1,200})`[^—]{0,120} — (.{10,600})$")
+_ITS_OWN_NAME = re.compile(r"^\*{0,2}`[^`]{1,300}`\*{0,2}\s{0,2}(?:—|–|-|:)\s{0,2}(?=.{10})")
 _CAUSE = re.compile(r"^- .{1,400}? \(#(\d{1,9}), [^)]{1,40}\).* Then: “(.{10,600}?)”\.")
 
 
@@ -36,7 +37,7 @@ def without_own(section: Section, body: str) -> str:
     lines: list[str] = []
     for line in body.splitlines():
         if section is Section.FILES and (note := _FILE_NOTE.match(line)):
-            lines.extend(("", note.group(1)))
+            lines.extend(("", f"`{note.group(1)}` — {note.group(2)}"))
         elif not own.match(line):
             lines.append(line)
     return "\n".join(lines)
@@ -130,7 +131,7 @@ def _notes(files_changed: Iterable[FileRecord], pool: Sequence[Sentence]) -> dic
         if said:
             best = max(said, key=lambda sentence: (sentence.score, sentence.index))
             used.add(best.text)
-            notes[file.path] = best.text
+            notes[file.path] = _ITS_OWN_NAME.sub("", best.text)
     return notes
 
 

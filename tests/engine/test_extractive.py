@@ -82,6 +82,17 @@ def test_what_an_earlier_summary_decided_is_taken_up_and_what_was_next_then_is_n
     assert "old benchmark" not in "".join(told.values())
 
 
+def test_what_was_said_about_a_file_outlives_several_generations():
+    work = Work().user("Export it.").tool("Write", {"file_path": "/srv/export.py"})
+    work.says("`export.py` — flushes outside of the lock because sockets are slow.")
+    spans = [work.entries, *(Story().user(f"Go on, {turn}.").says(f"Step {turn} must wait.").entries for turn in range(4))]
+    previous = ""
+    for span in spans:
+        request = SummaryRequest(entries=tuple(span), previous_summary=previous, state=collect(work.entries))
+        previous = ExtractiveSummariser().summarise(request, lambda: None).text
+        assert "flushes outside of the lock because sockets are slow" in summary.parse(previous).bodies[Section.FILES]
+
+
 def test_a_summary_that_the_agent_wrote_itself_is_taken_up():
     work = Work()
     work.add(
