@@ -10,7 +10,7 @@ from channels.exceptions import ChannelFull
 from channels.layers import InMemoryChannelLayer
 
 
-class LoopSafeInMemoryChannelLayer(InMemoryChannelLayer):  # type: ignore[misc]
+class LoopSafeInMemoryChannelLayer(InMemoryChannelLayer):
     """The in-memory layer, with every queue filled on the loop of the coroutine that waits on it.
 
     The stock layer puts into a queue of another loop without waking it, so messages from a worker's thread

@@ -97,12 +97,16 @@ def functions(path: Path) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
     return [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
 
 
-def too_long(paths: list[Path], limit: int) -> list[str]:
+def is_view(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    return bool(function.args.args) and function.args.args[0].arg == "request"
+
+
+def too_long(paths: list[Path], limit: int, *, views_alone: bool = False) -> list[str]:
     return [
         f"{path.relative_to(ROOT)}:{function.lineno} {function.name} has {function.end_lineno - function.lineno + 1} lines"
         for path in paths
         for function in functions(path)
-        if function.end_lineno is not None and function.end_lineno - function.lineno + 1 > limit
+        if (is_view(function) or not views_alone) and function.end_lineno is not None and function.end_lineno - function.lineno + 1 > limit
     ]
 
 
@@ -111,7 +115,7 @@ def test_no_function_is_too_long_to_read():
 
 
 def test_views_and_tasks_are_thin():
-    assert too_long(files(".py", under=APP / "views"), LONGEST_VIEW) == []
+    assert too_long(files(".py", under=APP / "views"), LONGEST_VIEW, views_alone=True) == []
     assert too_long([APP / "tasks.py"], LONGEST_TASK) == []
 
 

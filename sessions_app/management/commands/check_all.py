@@ -30,7 +30,7 @@ class Command(BaseCommand):
     """Runs all steps, also after a failure, and ends with 1 if one failed."""
 
     help = "Checks style, format, types, layers, templates, migrations, settings and documents."
-    requires_system_checks = []
+    requires_system_checks = ()
 
     def handle(self, *_: Any, **__: Any) -> None:
         failed = [name for name, command in STEPS if not self._passes(name, command)]
