@@ -15,6 +15,6 @@ from sessions_app.live.routing import websocket_urlpatterns  # noqa: E402  needs
 application = ProtocolTypeRouter(
     {
         "http": http_application,
-        "websocket": AllowedHostsOriginValidator(AuthMiddlewareStack(URLRouter(websocket_urlpatterns))),  # type: ignore[arg-type]  any pattern will do
+        "websocket": AllowedHostsOriginValidator(AuthMiddlewareStack(URLRouter(websocket_urlpatterns))),  # type: ignore[arg-type]  # any pattern will do
     },
 )
