@@ -95,9 +95,13 @@ def main() -> None:
     if command == "up":
         apply_data_directory(sys.argv[2:])
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "project.settings.test" if command == "check_all" else "project.settings.embedded")
+    from django.core.exceptions import ImproperlyConfigured  # noqa: PLC0415
     from django.core.management import execute_from_command_line  # noqa: PLC0415
 
-    execute_from_command_line(sys.argv)
+    try:
+        execute_from_command_line(sys.argv)
+    except ImproperlyConfigured as error:
+        sys.exit(str(error))
 
 
 if __name__ == "__main__":

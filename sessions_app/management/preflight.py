@@ -23,6 +23,13 @@ def check_data_directory(folder: Path) -> None:
         ) from error
 
 
+def port_number(text: str) -> int:
+    """A TCP port. Raises `CommandError` when the text is none."""
+    if not (text.isdecimal() and 0 < int(text) < 65_536):
+        raise CommandError(f"{text!r} is no port: ports are numbers from 1 to 65535. Nothing was started.")
+    return int(text)
+
+
 def check_port(host: str, port: int) -> None:
     """Raises `CommandError` when nobody could listen there."""
     try:

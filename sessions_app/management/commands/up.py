@@ -2,7 +2,6 @@
 
 import os
 import sys
-from argparse import ArgumentTypeError
 from collections.abc import Iterable
 from typing import Any
 
@@ -15,17 +14,10 @@ from django.core.management.base import BaseCommand, CommandParser
 from django.utils.module_loading import import_string
 
 from sessions_app.events.actors import system_actor
-from sessions_app.management.preflight import check_data_directory, check_port, prepare_database
+from sessions_app.management.preflight import check_data_directory, check_port, port_number, prepare_database
 from sessions_app.services import demo
 
 EVERYWHERE = frozenset({"0.0.0.0", "::", ""})  # noqa: S104
-
-
-def port_number(text: str) -> int:
-    """A TCP port, for the argument parser."""
-    if not (text.isdecimal() and 0 < int(text) < 65_536):
-        raise ArgumentTypeError(f"{text!r} is no port; ports are numbers from 1 to 65535")
-    return int(text)
 
 
 class Command(BaseCommand):
@@ -34,12 +26,12 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--host", default=settings.HOST, help=f"address to listen on (default: {settings.HOST})")
-        parser.add_argument("--port", type=port_number, default=settings.PORT, help=f"port to listen on (default: {settings.PORT})")
+        parser.add_argument("--port", default=str(settings.PORT), help=f"port to listen on (default: {settings.PORT})")
         # Read in manage.py, before the settings are: it decides where the database is.
         parser.add_argument("--data-dir", help="folder for the database, uploads and keys (default: data in the checkout)")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        host, port = options["host"], options["port"]
+        host, port = options["host"], port_number(options["port"])
         check_data_directory(settings.DATA_DIR)
         check_port(host, port)
         prepare_database()

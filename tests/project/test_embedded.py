@@ -1,0 +1,75 @@
+"""The workers inside the web's process: they take tasks at once, keep imports apart, and stop in time."""
+
+import threading
+import time
+
+import pytest
+
+from project.embedded import BackgroundWork
+from sessions_app import queue
+from sessions_app.engine.terms import SkipReason, Status
+from sessions_app.services.compactions.request import request
+from tests.services.compaction_scenes import fresh, long_session, make_slow, wait_until
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def background():
+    work = BackgroundWork(sweeps=False)
+    work.start()
+    yield work
+    assert work.stop(), "a worker did not stop in time"
+
+
+def test_a_request_is_taken_by_a_worker_and_carried_to_its_end(background, support_actor):
+    session = long_session()
+    begun = time.monotonic()
+    compaction = request(actor=support_actor, session=session).compaction
+    wait_until(lambda: not fresh(compaction).is_open)
+    assert compaction.status == Status.COMPLETED
+    assert (compaction.started_at - compaction.requested_at).total_seconds() < 1
+    assert time.monotonic() - begun < 10
+
+
+def test_long_imports_do_not_keep_a_compaction_waiting(background, support_actor, monkeypatch):
+    release, started = threading.Event(), threading.Event()
+
+    def endless(run_id: str) -> None:
+        started.set()
+        release.wait(20)
+
+    monkeypatch.setattr("sessions_app.services.imports.run_import", endless)
+    monkeypatch.setattr("sessions_app.services.imports.runs.run_import", endless)
+    for _ in range(5):
+        queue.enqueue(queue.IMPORT_SESSIONS, "00000000-0000-0000-0000-000000000000")
+    assert started.wait(5)
+    compaction = request(actor=support_actor, session=long_session()).compaction
+    wait_until(lambda: not fresh(compaction).is_open)
+    assert not release.is_set()
+    release.set()
+
+
+def test_stopping_in_the_middle_of_a_compaction_ends_it_as_failed_within_seconds(support_actor):
+    work = BackgroundWork(sweeps=False)
+    work.start()
+    session = long_session()
+    make_slow(session)
+    compaction = request(actor=support_actor, session=session).compaction
+    wait_until(lambda: fresh(compaction).phase == "summarise")
+    begun = time.monotonic()
+    assert work.stop()
+    assert time.monotonic() - begun < 4
+    assert (fresh(compaction).status, compaction.reason) == (Status.FAILED, SkipReason.WORKER_LOST)
+    assert fresh(session).running is None
+
+
+def test_the_sweep_runs_beside_the_workers(support_actor, monkeypatch):
+    """A request whose task got lost is taken up by the sweep that a start begins with."""
+    with monkeypatch.context() as patch:
+        patch.setattr("sessions_app.queue.enqueue", lambda *task: None)
+        compaction = request(actor=support_actor, session=long_session()).compaction
+    work = BackgroundWork()
+    work.start()
+    wait_until(lambda: fresh(compaction).status == Status.COMPLETED)
+    assert work.stop()
