@@ -8,14 +8,12 @@ import msgspec
 from sessions_app.engine.policy import Policy
 from sessions_app.engine.rounds import Links, Round, link, rounds_of
 from sessions_app.engine.shapes import EntryShape
-from sessions_app.engine.terms import Kind, Role, SkipReason
+from sessions_app.engine.terms import Kind, SkipReason
 
 MANUAL_KEEP_FRACTION = 0.25
 """Of the signal: a person who asks on a small session wants something to happen."""
 
 FEWEST_ROUNDS = 3
-
-_SYSTEM = Role.SYSTEM  # a look-up in the class costs a call in Python 3.11
 
 
 class Boundary(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,10 +60,10 @@ def choose(
     never moved; protection and budgets do not apply to it. Raises `IllegalBoundary`. `midway`: the shapes are a tail
     that begins anywhere, not at a legal cut; no cut may then leave a result behind whose call lies before them.
     """
-    if not any(shape.is_sent for shape in shapes):
-        return SkipReason.EMPTY_SESSION
     links = link(shapes, midway=midway)
-    rounds = rounds_of(shapes, links)
+    if not links.counts[-1]:
+        return SkipReason.EMPTY_SESSION
+    rounds = rounds_of(links)
     if wanted is not None:
         return _validate(shapes, links, rounds, wanted)
     if len(rounds) < FEWEST_ROUNDS:
@@ -114,14 +112,13 @@ def _boundary(shapes: Sequence[EntryShape], links: Links, index: int, *, starts_
     cut = index - shapes[0].index
     carried = () if starts_turn else _turn_message(shapes, cut)
     carried_tokens = sum(shapes[position].tokens for position in carried)
-    before = [shape for shape in shapes[:cut] if shape.is_sent]
-    system = [shape.tokens for shape in before if shape.role is _SYSTEM]
+    system = [shapes[position].tokens for position in links.system[: bisect_left(links.system, cut)]]
     return Boundary(
         index=index,
         source_id=shapes[cut].source_id,
         carried=tuple(shapes[position].index for position in carried),
-        folded=len(before) - len(system) - len(carried),
-        kept=sum(1 for shape in shapes[cut:] if shape.is_sent) + len(carried),
+        folded=links.counts[cut] - len(system) - len(carried),
+        kept=links.counts[-1] - links.counts[cut] + len(carried),
         kept_tokens=links.sums[-1] - links.sums[cut] + carried_tokens,
         folded_tokens=links.sums[cut] - sum(system) - carried_tokens,
         starts_turn=starts_turn,

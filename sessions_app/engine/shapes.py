@@ -9,7 +9,7 @@ from sessions_app.engine.terms import Kind, PartKind, Role
 _NOTICE, _USER, _MESSAGE = Role.NOTICE, Role.USER, Kind.MESSAGE
 
 
-class EntryShape(msgspec.Struct, frozen=True, kw_only=True):
+class EntryShape(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One entry without its parts. `call_ids` are of its calls when `kind` is `call`, of its results when `result`."""
 
     index: int

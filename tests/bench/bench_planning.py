@@ -1,0 +1,202 @@
+"""Measures planning: the choice of a boundary beside the plain rule, and what a view costs from the store.
+
+    python -m tests.bench.bench_planning [--entries 90000] [--rounds 5] [--messages chat.json]
+
+`boundary`: 9,019 chat messages (or those of a JSON file in the chat form), cut by the plain rule, which serialises the
+suffix of every candidate, and by the engine, cold (sizes are measured first) and with stored sizes. Both must give
+the same cut. `view`: a session of so many entries and one of 1,000 in SQLite, each with the same tail after its
+compaction. Prints one JSON line per measurement, in milliseconds of the processor and the clock; medians of all
+rounds. Nothing here is asserted on time: machines are shared.
+"""
+
+import argparse
+import json
+import os
+import random
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from sessions_app.engine import boundary, counting, view
+from sessions_app.engine.entries import Checkpoint, Entry, Part, Segment, SyntheticMessage
+from sessions_app.engine.shapes import EntryShape
+from sessions_app.engine.terms import Kind, Lineage, PartKind, Role, SegmentKind
+
+CHAT_MESSAGES = 9_019
+KEEP_CHARS = 400_000
+TAIL_ENTRIES = 200
+Message = dict[str, Any]
+
+
+def chat(count: int, seed: int = 4) -> Iterator[Message]:
+    """Turns of a request and about ten steps with a tool, of the sizes that agents write."""
+    rng = random.Random(seed)
+    serial = 0
+    yield {"role": "user", "content": "Begin."}
+    made = 1
+    while made < count:
+        steps = rng.randrange(1, 20)
+        turn: list[Message] = []
+        for _ in range(steps):
+            serial += 1
+            call = {"id": f"call_{serial}", "type": "function", "function": {"name": "read", "arguments": '{"path": "a/b/c.py"}'}}
+            turn.append({"role": "assistant", "content": "", "tool_calls": [call]})
+            turn.append({"role": "tool", "tool_call_id": f"call_{serial}", "content": "é x" * int(rng.lognormvariate(5, 1.2))})
+        turn.append({"role": "assistant", "content": "word " * rng.randrange(1, 200)})
+        turn.append({"role": "user", "content": "please " * rng.randrange(1, 40)})
+        yield from turn[: count - made]
+        made += len(turn)
+
+
+def plain_boundary(messages: list[Message], keep_chars: int) -> int | None:
+    """The earliest user message whose suffix fits; else the earliest step after the last one; else the latest of these."""
+
+    def size(start: int) -> int:
+        return len(json.dumps(messages[start:]))
+
+    users = [place for place, message in enumerate(messages) if message["role"] == "user"]
+    for place in users:
+        if size(place) <= keep_chars:
+            return place or None
+    last_user = users[-1] if users else -1
+    steps = [place for place, message in enumerate(messages) if message["role"] == "assistant" and place > last_user]
+    return next((place for place in steps if size(place) <= keep_chars), (steps or users or [None])[-1]) or None
+
+
+def shapes_of(messages: list[Message]) -> list[EntryShape]:
+    """Shapes whose `tokens` are characters of JSON, so that their sums are what the plain rule measures."""
+    return [
+        EntryShape(
+            index=place,
+            role=Role(message["role"]),
+            kind=Kind.CALL if message.get("tool_calls") else Kind.RESULT if message["role"] == "tool" else Kind.MESSAGE,
+            tokens=len(json.dumps(message)) + 2,
+            call_ids=tuple(call["id"] for call in message.get("tool_calls", ())) or tuple(filter(None, [message.get("tool_call_id")])),
+        )
+        for place, message in enumerate(messages)
+    ]
+
+
+def engine_boundary(shapes: list[EntryShape], keep_chars: int) -> int | None:
+    chosen = boundary.choose(shapes, keep_tokens=keep_chars)
+    return chosen.index if isinstance(chosen, boundary.Boundary) else None
+
+
+def timed(work: Callable[[], Any]) -> tuple[float, float]:
+    """Milliseconds of the processor and of the clock."""
+    wall, cpu = time.perf_counter(), time.process_time()
+    work()
+    return (time.process_time() - cpu) * 1e3, (time.perf_counter() - wall) * 1e3
+
+
+def compare(rounds: int, **works: Callable[[], Any]) -> dict[str, list[tuple[float, float]]]:
+    """Runs the works in turns, so that what else the machine does hits all of them."""
+    found: dict[str, list[tuple[float, float]]] = {name: [] for name in works}
+    for _ in range(rounds):
+        for name, work in works.items():
+            found[name].append(timed(work))
+    return found
+
+
+def report(measurement: str, found: dict[str, list[tuple[float, float]]], **facts: object) -> None:
+    for name, times in found.items():
+        cpu, wall = (round(statistics.median(column), 3) for column in zip(*times, strict=True))
+        print(json.dumps({"measurement": measurement, "what": name, "cpu_ms": cpu, "wall_ms": wall, "rounds": len(times), **facts}))
+
+
+def ratio(found: dict[str, list[tuple[float, float]]], slow: str, fast: str) -> float:
+    """Median of the paired ratios of processor time."""
+    return round(statistics.median(one[0] / other[0] for one, other in zip(found[slow], found[fast], strict=True)), 1)
+
+
+def measure_boundary(messages: list[Message], rounds: int) -> None:
+    shapes = shapes_of(messages)
+    for keep in (10_000, KEEP_CHARS, 1_000_000):
+        assert engine_boundary(shapes, keep) == plain_boundary(messages, keep), keep
+    found = compare(
+        rounds,
+        plain=lambda: plain_boundary(messages, KEEP_CHARS),
+        engine_cold=lambda: engine_boundary(shapes_of(messages), KEEP_CHARS),
+        engine_stored_sizes=lambda: engine_boundary(shapes, KEEP_CHARS),
+    )
+    report("boundary", found, messages=len(messages))
+    print(
+        json.dumps(
+            {
+                "measurement": "boundary",
+                "plain/engine_cold": ratio(found, "plain", "engine_cold"),
+                "plain/engine_stored_sizes": ratio(found, "plain", "engine_stored_sizes"),
+            }
+        )
+    )
+    ten_times = shapes_of(list(chat(10 * len(messages))))
+    growth = compare(rounds, ten=lambda: engine_boundary(ten_times, KEEP_CHARS), one=lambda: engine_boundary(shapes, KEEP_CHARS))
+    print(json.dumps({"measurement": "boundary", "10 x messages / time": ratio(growth, "ten", "one")}))
+
+
+def entries_of(messages: list[Message]) -> Iterator[Entry]:
+    for shape, message in zip(shapes_of(messages), messages, strict=True):
+        kind = {Kind.CALL: PartKind.CALL, Kind.RESULT: PartKind.RESULT}.get(shape.kind, PartKind.TEXT)
+        part = Part(kind=kind, text=message["content"] or "{}", call_id=next(iter(shape.call_ids), ""))
+        tokens = counting.estimate_parts((part,))
+        yield Entry(index=shape.index, role=shape.role, kind=shape.kind, parts=(part,), tokens=tokens, source_id=f"e{shape.index}")
+
+
+def plan_for(entries: list[Entry]) -> Checkpoint:
+    chosen = next(entry.index for entry in entries[-TAIL_ENTRIES:] if entry.role is Role.USER)
+    block = SyntheticMessage(role=Role.USER, text="What was done so far. " * 500)
+    segments = (Segment(kind=SegmentKind.SYNTHETIC, payload=block), Segment(kind=SegmentKind.RANGE, first=chosen))
+    return Checkpoint(generation=1, lineage=Lineage.CONSOLE, segments=segments, boundary_index=chosen)
+
+
+def measure_view(count: int, rounds: int) -> None:
+    from sessions_app.selectors import plans
+    from sessions_app.services import signals
+    from tests.stored import store_checkpoint, store_session
+
+    end = list(chat(1_000))
+    long = list(entries_of([*chat(count - len(end)), *end]))
+    short = list(entries_of(end))
+    long_session, short_session = store_session(long), store_session(short)
+    plan = plan_for(long)
+    for session, entries in ((long_session, long), (short_session, short)):
+        store_checkpoint(session, plan_for(entries))
+    in_view = [entry for entry in long if plan.holds(entry.index)]
+    found = compare(
+        rounds,
+        view_in_memory=lambda: view.build(in_view, plan),
+        view_from_store_long=lambda: plans.load_view(long_session),
+        view_from_store_short=lambda: plans.load_view(short_session),
+        tokens_of_view=lambda: plans.view_tokens(long_session, plan),
+        tokens_of_session=lambda: plans.view_tokens(long_session, None),
+        refresh_signal_long=lambda: signals.refresh(long_session.pk),
+        refresh_signal_short=lambda: signals.refresh(short_session.pk),
+        load_all_shapes=lambda: plans.load_shapes(long_session.pk),
+    )
+    report("view", found, entries=count, entries_in_view=len(in_view))
+    print(json.dumps({"measurement": "view", "long/short": ratio(found, "view_from_store_long", "view_from_store_short")}))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--entries", type=int, default=90_000)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--messages", type=Path)
+    options = parser.parse_args()
+    measure_boundary(json.loads(options.messages.read_text()) if options.messages else list(chat(CHAT_MESSAGES)), options.rounds)
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "project.settings.test")
+    import django
+    from django.db import connection
+
+    django.setup()
+    connection.creation.create_test_db(verbosity=0)
+    try:
+        measure_view(options.entries, options.rounds)
+    finally:
+        connection.creation.destroy_test_db(connection.settings_dict["NAME"], verbosity=0)
+
+
+if __name__ == "__main__":
+    main()
