@@ -33,10 +33,18 @@ function onKey(event) {
   event.preventDefault();
 }
 
-// Rows that this page does not show are told of as well; there is nothing to swap for them.
+// Rows that this page does not show are told of as well: nothing to swap, but the reader may want to see them.
+const elsewhere = new Set();
+
 function onlyShownRows(event) {
   const told = [...event.detail.message.matchAll(/id="(row-[0-9a-f-]{36})"/g)].map((match) => match[1]);
-  if (told.length && !told.some((id) => document.getElementById(id))) event.preventDefault();
+  if (!told.length || told.some((id) => document.getElementById(id))) return;
+  event.preventDefault();
+  for (const id of told) elsewhere.add(id);
+  const link = document.querySelector("[data-elsewhere]");
+  if (!link) return;
+  link.hidden = false;
+  link.textContent = elsewhere.size === 1 ? "1 other changed, show" : `${elsewhere.size} others changed, show`;
 }
 
 function keepCursor(event) {
@@ -56,6 +64,11 @@ function dropEmpty(event) {
   for (const name of Object.keys(parameters)) if (parameters[name] === "") delete parameters[name];
 }
 
+// Results that were fetched anew show what there is.
+function forgetElsewhere(event) {
+  if (event.detail.target?.id === "results") elsewhere.clear();
+}
+
 let openings = 0;
 
 // After a lost connection the rows may be old, and what was told meanwhile is not told again.
@@ -72,4 +85,5 @@ document.body.addEventListener("focusin", (event) => {
 document.body.addEventListener("htmx:wsBeforeMessage", onlyShownRows);
 document.body.addEventListener("htmx:oobBeforeSwap", keepCursor);
 document.body.addEventListener("htmx:configRequest", dropEmpty);
+document.body.addEventListener("htmx:afterSwap", forgetElsewhere);
 document.body.addEventListener("htmx:wsOpen", refresh);

@@ -99,13 +99,18 @@ def test_a_row_changes_in_place_and_keeps_cursor_and_focus(page, sessions):
     assert page.locator("[data-row]").count() == 3
 
 
-def test_a_session_that_the_page_does_not_show_changes_nothing(page, sessions):
+def test_sessions_that_the_page_does_not_show_are_counted_and_shown_on_request(page, sessions):
     page.get_by_label("Agent", exact=True).select_option("codex")
     page.get_by_role("status").get_by_text("1 matches").wait_for()
-    for session in (sessions[2], sessions[0]):
-        rename(session)
-    page.get_by_role("link", name="Renamed meanwhile").wait_for()
+    rename(sessions[1])
+    rename(sessions[2])
+    page.get_by_role("link", name="2 others changed, show").wait_for()
     assert page.locator("[data-row]").count() == 1
+    Session.objects.update(agent="codex")
+    page.get_by_role("link", name="2 others changed, show").click()
+    page.get_by_role("link", name="Renamed meanwhile").nth(1).wait_for()
+    assert page.locator("[data-row]").count() == 3
+    assert not page.get_by_role("link", name="others changed").is_visible()
 
 
 def test_the_theme_is_remembered(page):
