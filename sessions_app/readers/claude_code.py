@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO
 
-from sessions_app.engine.terms import Kind, PartKind
+from sessions_app.engine.terms import Kind, PartKind, Role
 from sessions_app.readers.base import (
     MAX_LISTED_PROBLEMS,
     AgentCheckpoint,
@@ -66,6 +66,7 @@ class ClaudeCodeReading:
         self._unwritten: dict[tuple[str, int], ParsedEntry] = {}
         self._superseded: list[tuple[str, int]] = []
         self._listed_kinds: set[tuple[ProblemKind, str]] = set()
+        self._nameless: dict[str, tuple[tuple[int, int, int] | None, str]] = {}  # lane → (prompt, message) of its last row
         self._last_time = ""
         self._off_branch: dict[str, list[int]] = {}
         self._plans: list[AgentCheckpoint] = []
@@ -139,8 +140,8 @@ class ClaudeCodeReading:
         """Fills what the entry needs to know of its file; returns its ordinal within its lane."""
         entry.source_id = text_of(row.get("uuid"))[:200]
         entry.parent_source_id = text_of(row.get("parentUuid") or row.get("logicalParentUuid"))[:200]
-        entry.message_key = entry.message_key[:200]
         entry.child_key = lane
+        self._set_message(entry)
         self._set_time(entry, text_of(row.get("timestamp")), place, problems)
         ordinal = self._lanes.next_ordinal(lane, entry)
         if entry.usage is not None:
@@ -161,6 +162,17 @@ class ClaudeCodeReading:
             entry.timestamp = self._last_time = told[:40]
         else:
             entry.timestamp, entry.synthetic_time = self._last_time, True
+
+    def _set_message(self, entry: ParsedEntry) -> None:
+        """Groups answer rows that name no message: they are one when they follow each other on the same prompt."""
+        if entry.role is not Role.ASSISTANT or entry.message_key:
+            self._nameless.pop(entry.child_key, None)
+        else:
+            prompt = (entry.usage.input, entry.usage.cache_read, entry.usage.cache_write) if entry.usage else None
+            before = self._nameless.get(entry.child_key)
+            entry.message_key = before[1] if before is not None and prompt is not None and before[0] == prompt else entry.source_id
+            self._nameless[entry.child_key] = (prompt, entry.message_key)
+        entry.message_key = entry.message_key[:200]
 
     def _bill(self, entry: ParsedEntry, message: str, ordinal: int) -> None:
         """Leaves the usage of a message on one row: the one with the largest output, the last of equals."""

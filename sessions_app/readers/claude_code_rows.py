@@ -99,7 +99,7 @@ def _assistant(row: dict[str, Any], builder: PartBuilder) -> ParsedEntry | None:
         role=Role.ASSISTANT,
         kind=kind,
         parts=parts,
-        message_key=text_of(message.get("id")) or text_of(row.get("requestId")) or text_of(row.get("uuid")),
+        message_key=text_of(message.get("id")) or text_of(row.get("requestId")),
         model="" if model == SYNTHETIC_MODEL else model,
         usage=None if model == SYNTHETIC_MODEL else usage_of(message.get("usage")),
     )
