@@ -38,7 +38,6 @@ class Digest(msgspec.Struct, kw_only=True):
     causes: dict[int, Sentence] = {}
     summaries: list[str] = []
     closing: list[Sentence] = []
-    last_index: int = -1
 
 
 def head_of(text: str, index: int) -> str:
@@ -74,7 +73,6 @@ class _Reading:
         self._failed: list[int] = []  # calls whose failure nobody has spoken about yet
 
     def add(self, entry: Entry) -> None:
-        self._digest.last_index = entry.index
         self._turn.head = self._turn.head or continued_at(entry.index)
         if entry.kind is Kind.SUMMARY:
             self._digest.summaries.append(entry.text)

@@ -1,6 +1,6 @@
 """The plan of an attempt: where it cuts, what it folds, in which calls, within which budget. No text is read."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from itertools import takewhile
 
 import msgspec
@@ -49,9 +49,13 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
 def view_tokens(shapes: Sequence[EntryShape], checkpoint: Checkpoint | None) -> int:
     """Estimated tokens of a view: its entries, and the messages that a plan adds itself. One pass."""
-    held = [shape for shape in shapes if shape.is_sent and (checkpoint is None or checkpoint.holds(shape.index))]
+    held = _in_view(shapes, checkpoint)
     cleared = checkpoint.cleared if checkpoint else frozenset()
     return sum(ENTRY_OVERHEAD if shape.index in cleared else shape.tokens for shape in held) + added_tokens(checkpoint)
+
+
+def _in_view(shapes: Sequence[EntryShape], checkpoint: Checkpoint | None) -> list[EntryShape]:
+    return [shape for shape in shapes if shape.is_sent and (checkpoint is None or checkpoint.holds(shape.index))]
 
 
 def added_tokens(checkpoint: Checkpoint | None) -> int:
@@ -72,10 +76,9 @@ def make(
     force: bool,
     wanted: int | None = None,
 ) -> Plan | SkipReason:
-    """The plan for a history of which `shapes` is the whole, from index 0, and `previous` the checkpoint in force.
+    """The plan for a history of which `shapes` is the whole, and `previous` the checkpoint in force.
 
-    What the previous view still holds word for word (also entries that it carried) is folded or carried again, so
-    that nothing falls between two generations. Raises `IllegalBoundary` on a `wanted` that would split a round.
+    What that one's view still holds, entries that it carried included, is folded or carried again. Raises `IllegalBoundary` on a `wanted` that would split a round.
     """
     system_last = _system_last(shapes)
     start = previous.boundary_index if previous else 0 if system_last is None else system_last + 1
@@ -90,12 +93,9 @@ def make(
     if isinstance(chosen, SkipReason):
         return chosen
     carried = chosen.carried or _carried_again(shapes, previous, chosen.index)
-    stays = {*carried, *(range(system_last + 1) if system_last is not None else ())}
-    in_view = [shape for shape in shapes if shape.is_sent and (previous is None or previous.holds(shape.index))]
-    folded = [shape for shape in in_view if shape.index < chosen.index and shape.index not in stays]
-    kept = [shape for shape in shapes if shape.is_sent and (shape.index >= chosen.index or shape.index in stays)]
-    kept_tokens = sum(shape.tokens for shape in kept)
-    span_tokens = sum(shape.tokens for shape in folded) + added_tokens(previous)
+    stays = {*carried, *range(0 if system_last is None else system_last + 1)}
+    folded, kept = _divide(shapes, previous, chosen.index, stays)
+    kept_tokens, span_tokens = _tokens(kept), _tokens(folded) + added_tokens(previous)
     block_tokens = block_budget(policy, window, span_tokens, kept_tokens, manual=manual or force)
     if block_tokens < LEAST_BLOCK_TOKENS:
         return SkipReason.NON_HISTORY_ENVELOPE_EXHAUSTS_BUDGET
@@ -113,6 +113,18 @@ def make(
         summary_tokens=min(policy.summary_max_tokens, int(block_tokens * SUMMARY_SHARE)),
         chunks=tuple(packing.pack(group_rounds(folded), summariser_window)),
     )
+
+
+def _tokens(shapes: Sequence[EntryShape]) -> int:
+    return sum(shape.tokens for shape in shapes)
+
+
+def _divide(
+    shapes: Sequence[EntryShape], previous: Checkpoint | None, cut: int, stays: Collection[int]
+) -> tuple[list[EntryShape], list[EntryShape]]:
+    """What leaves the view, and what stands in the next one."""
+    folded = [shape for shape in _in_view(shapes, previous) if shape.index < cut and shape.index not in stays]
+    return folded, [shape for shape in shapes if shape.is_sent and (shape.index >= cut or shape.index in stays)]
 
 
 def _system_last(shapes: Sequence[EntryShape]) -> int | None:

@@ -88,10 +88,8 @@ def run(
         if isinstance(plan, SkipReason):
             return _skipped(plan)
         yield _planned(plan)
-        commit = yield from attempt.carry_out(plan)
-        if isinstance(commit, Ended):
-            return commit
-        return _refuse_useless(commit, policy, window, signal_tokens, force=force, manual=manual) or commit
+        result = yield from attempt.carry_out(plan)
+        return _refuse_useless(result, policy, window, signal_tokens, force=force, manual=manual) or result
     except Stopped as stopped:
         if stopped.stop is Stop.LEASE_LOST:
             raise
@@ -271,17 +269,17 @@ def _planned(plan: Plan) -> Planned:
     )
 
 
-def _refuse_useless(commit: Commit, policy: Policy, window: int, signal_tokens: int, *, force: bool, manual: bool) -> Ended | None:
+def _refuse_useless(result: Result, policy: Policy, window: int, signal_tokens: int, *, force: bool, manual: bool) -> Ended | None:
     """Why the result may not be committed, or None. A view that is full beyond its estimate is worth any fold."""
-    if force:
+    if force or isinstance(result, Ended):
         return None
-    if commit.tokens_after >= commit.tokens_before:
-        numbers = f"The view would go from {commit.tokens_before:,} to {commit.tokens_after:,} tokens. {_UNCHANGED}"
+    if result.tokens_after >= result.tokens_before:
+        numbers = f"The view would go from {result.tokens_before:,} to {result.tokens_after:,} tokens. {_UNCHANGED}"
         if manual:
             return _skipped(SkipReason.WOULD_NOT_SHRINK, f"Folding would not make the view smaller. {numbers}")
-        if signal_tokens < max(policy.trigger_tokens(window), commit.tokens_before + 1):
+        if signal_tokens < max(policy.trigger_tokens(window), result.tokens_before + 1):
             return Ended(status=Status.FAILED, outcome=Outcome.REJECTED_INFLATED, reason=Rejection.INFLATED.value, explanation=numbers)
-    if not manual and commit.tokens_after > policy.target_tokens(window):
+    if not manual and result.tokens_after > policy.target_tokens(window):
         return _skipped(SkipReason.NON_HISTORY_ENVELOPE_EXHAUSTS_BUDGET)
     return None
 
