@@ -13,7 +13,7 @@ from sessions_app.engine.entries import Part
 from sessions_app.rendering.entry_parts import part_views
 from sessions_app.selectors.history_window import Detail, HistoryItem
 
-RENDERER_VERSION = 1
+RENDERER_VERSION = 2
 """Part of every key: raise it when the markup of an entry changes."""
 
 KEEP_S = 24 * 3600

@@ -267,7 +267,7 @@ def _command(text: str) -> SafeString:
 def _arguments(part: Part) -> SafeString:
     try:
         pretty = orjson.dumps(orjson.loads(part.text), option=orjson.OPT_INDENT_2).decode()
-    except orjson.JSONDecodeError:
+    except (orjson.JSONDecodeError, TypeError):  # no JSON, or nested deeper than can be written again
         return plain_html(clip(part.text, INLINE_CHARS)[0])
     shown, is_cut = clip(pretty, INLINE_CHARS)
     return plain_html(shown + "\n…") if is_cut else code_html(shown, "json")

@@ -9,6 +9,8 @@ from sessions_app.rendering.plain import first_line
 from sessions_app.selectors.compactions_page import AttemptDetail
 
 MAX_SECTION_CHARS = 60_000
+_NOTHING: tuple[object, ...] = (None, "", 0, False, [], {})
+_SAID_ELSEWHERE = ("event", "event_chain", "user_visible")
 _TONES: dict[str, str] = {EventResult.ALLOWED: "good", EventResult.REFUSED: "warn", EventResult.FAILED: "bad"}
 
 
@@ -51,9 +53,7 @@ def detail_view(detail: AttemptDetail) -> DetailView:
 def event_line(event: Event) -> EventLine:
     """Facts of the payload in the order in which they were written down; empty ones are left out."""
     payload = event.payload if isinstance(event.payload, dict) else {}
-    facts = [
-        f"{key.replace('_', ' ')} {value}" for key, value in payload.items() if value not in (None, "", [], {}) and key != "event_chain"
-    ]
+    facts = [f"{key.replace('_', ' ')} {value}" for key, value in payload.items() if value not in _NOTHING and key not in _SAID_ELSEWHERE]
     if event.reason:
         facts.append(event.reason)
     return EventLine(

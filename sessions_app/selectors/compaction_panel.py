@@ -1,11 +1,11 @@
 """The panel of a session's running compaction, or of the one that ended a short while ago."""
 
 import uuid
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from sessions_app.engine.terms import OPEN_STATUSES, Lineage, Outcome, Phase, Status
-from sessions_app.models import Compaction
+from sessions_app.models import Compaction, Session
 from sessions_app.selectors.history import duration_s
 from sessions_app.selectors.session_page import percent_done
 
@@ -68,6 +68,7 @@ class CompactionPanel:
     summariser: str
     summary_source: str
     warnings: tuple[str, ...]
+    is_in_force: bool = True
     revert_to: int = 0  # the generation that was in force before; 0 for the whole history
 
     @property
@@ -85,7 +86,7 @@ def panel(session_id: uuid.UUID | str) -> CompactionPanel | None:
         return None
     if not last.is_open and (last.finished_at is None or last.finished_at < datetime.now(UTC) - SHOWN_AFTER_END):
         return None
-    return panel_of(last)
+    return replace(panel_of(last), is_in_force=Session.objects.filter(pk=session_id, active_console=last.pk).exists())
 
 
 def panel_of(compaction: Compaction) -> CompactionPanel:

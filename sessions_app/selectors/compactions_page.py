@@ -12,6 +12,7 @@ from sessions_app.selectors.history import CheckpointRow, checkpoint_rows
 PAGE_ATTEMPTS = 100
 MAX_EVENTS = 200
 MAX_LISTED = 30
+_LONG = ("summary", "policy", "mechanical_state", "instructions")
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,7 @@ class AttemptDetail:
 def ledger_page(session: Session, *, before: int | None = None) -> LedgerPage:
     """A page of the ledger; three queries."""
     attempts = Compaction.objects.filter(session=session)
-    light = attempts.defer("summary", "policy", "mechanical_state", "instructions")
+    light = attempts.select_related("parent").defer(*_LONG, *(f"parent__{name}" for name in _LONG))
     if before is not None:
         light = light.filter(attempt__lt=before)
     found = list(light.order_by("-attempt")[: PAGE_ATTEMPTS + 1])

@@ -1,6 +1,7 @@
 """The history tab: a window of entries, the fate of each in the view that is shown, and the places to go from here."""
 
 from dataclasses import dataclass, replace
+from datetime import datetime
 from enum import StrEnum
 
 from sessions_app.engine.entries import Checkpoint, SyntheticMessage
@@ -13,6 +14,10 @@ from sessions_app.selectors.history_window import Detail, EntryWindow, HistoryIt
 
 NO_GENERATION = 0
 MAX_HEAD = 200
+_CHECKPOINT_COLUMNS = (
+    "pk", "generation", "parent__generation", "lineage", "trigger", "requested_by", "outcome", "divider_index", "boundary_index",
+    "entries_folded", "tokens_before", "tokens_before_scope", "tokens_after", "tokens_after_scope", "started_at", "finished_at", "detail",
+)  # fmt: skip
 BOUNDARY_LEAD = 32
 """Beside a block more of what it stands for is shown."""
 
@@ -56,6 +61,7 @@ class CheckpointRow:
     scopes_match: bool
     duration_s: float | None
     is_active: bool
+    revert_to: int  # the generation that was in force before it; 0 for the whole history
 
 
 @dataclass(frozen=True)
@@ -138,41 +144,41 @@ def _view_tokens(session: Session, checkpoint: Checkpoint | None, *, is_default:
 
 
 def checkpoint_rows(session: Session) -> tuple[CheckpointRow, ...]:
-    """All checkpoints of a session, oldest first; one query over small columns."""
-    rows = Compaction.objects.filter(session=session, generation__isnull=False).order_by("generation")
-    light = rows.only(
-        "pk", "generation", "lineage", "trigger", "requested_by", "outcome", "divider_index", "boundary_index", "entries_folded",
-        "tokens_before", "tokens_before_scope", "tokens_after", "tokens_after_scope", "started_at", "finished_at", "detail", "session_id",
-    )  # fmt: skip
+    """All checkpoints of a session, oldest first; one query over small columns, as plain rows, since there may be hundreds."""
+    rows = Compaction.objects.filter(session=session, generation__isnull=False).order_by("generation").values(*_CHECKPOINT_COLUMNS)
     active = {session.active_agent_id, session.active_console_id}
-    return tuple(_checkpoint_row(row, is_active=row.pk in active) for row in light)
+    return tuple(
+        CheckpointRow(
+            id=str(row["pk"]),
+            generation=row["generation"] or 0,
+            lineage=Lineage(row["lineage"]),
+            trigger=row["trigger"],
+            requested_by=row["requested_by"],
+            outcome=row["outcome"],
+            divider_index=row["divider_index"],
+            boundary_index=row["boundary_index"],
+            entries_folded=row["entries_folded"],
+            tokens_before=row["tokens_before"],
+            tokens_after=row["tokens_after"],
+            scopes_match=bool(row["tokens_before_scope"]) and row["tokens_before_scope"] == row["tokens_after_scope"],
+            duration_s=_span_s(row["lineage"], row["started_at"], row["finished_at"], row["detail"]),
+            is_active=row["pk"] in active,
+            revert_to=row["parent__generation"] or NO_GENERATION,
+        )
+        for row in rows
+    )
 
 
 def duration_s(compaction: Compaction) -> float | None:
     """How long an attempt took, in seconds; of an agent's own, what its record says, if it says so."""
-    if compaction.started_at and compaction.finished_at and compaction.lineage == Lineage.CONSOLE:
-        return (compaction.finished_at - compaction.started_at).total_seconds()
-    said = compaction.detail.get("duration_ms") if isinstance(compaction.detail, dict) else None
+    return _span_s(compaction.lineage, compaction.started_at, compaction.finished_at, compaction.detail)
+
+
+def _span_s(lineage: str, started: datetime | None, finished: datetime | None, detail: object) -> float | None:
+    if started and finished and lineage == Lineage.CONSOLE:
+        return (finished - started).total_seconds()
+    said = detail.get("duration_ms") if isinstance(detail, dict) else None
     return said / 1000 if isinstance(said, int | float) else None
-
-
-def _checkpoint_row(row: Compaction, *, is_active: bool) -> CheckpointRow:
-    return CheckpointRow(
-        id=str(row.pk),
-        generation=row.generation or 0,
-        lineage=Lineage(row.lineage),
-        trigger=row.trigger,
-        requested_by=row.requested_by,
-        outcome=row.outcome,
-        divider_index=row.divider_index,
-        boundary_index=row.boundary_index,
-        entries_folded=row.entries_folded,
-        tokens_before=row.tokens_before,
-        tokens_after=row.tokens_after,
-        scopes_match=bool(row.tokens_before_scope) and row.tokens_before_scope == row.tokens_after_scope,
-        duration_s=duration_s(row),
-        is_active=is_active,
-    )
 
 
 def _chain(session: Session, context: Lineage, generation: int | None) -> tuple[Checkpoint, ...]:

@@ -195,10 +195,10 @@ def _segments(composition: dict[str, int], tokens: int, window: int, *, is_whole
         parts.insert(0, ("not in the source: tools, system prompt", "system", None, 100 * (tokens - total) / window))
     segments: list[GaugeSegment] = []
     x = 0.0
-    for name, fill, amount, width in parts:
-        width = min(width, 100 - x)
-        segments.append(GaugeSegment(name, fill, amount, round(x, 2), round(max(0.1, width - 0.15), 2)))
-        x += width
+    for name, kind, size, width in parts:
+        shown = min(width, 100 - x)
+        segments.append(GaugeSegment(name, kind, size, round(x, 2), round(max(0.1, shown - 0.15), 2)))
+        x += shown
     return tuple(segments)
 
 
