@@ -27,7 +27,7 @@ def is_claude_code(head: bytes) -> bool:
         spoken = [row for row in rows if row.get("type") in {"user", "assistant"}]
         return any(map(_is_ours, spoken or rows))
     # A first line longer than the head: its fields may still show.
-    return b"\n" not in head and b'"sessionId":"' in head and (b'"parentUuid":' in head or b'"uuid":"' in head)
+    return b"\n" not in head and b'"parentUuid"' in head and b'"isSidechain"' in head
 
 
 def _is_ours(row: dict[str, Any]) -> bool:

@@ -37,7 +37,7 @@ def told(data: bytes) -> list[tuple[object, list[str]]]:
         (b'{"a":1,"a":2}\n', [({"a": 2}, ["duplicate_keys"])]),
         (b'{"o": {"k": 1, "k": 2}}\n', [({"o": {"k": 2}}, ["duplicate_keys"])]),
         (b'{"a": "\\"b\\": 1", "c" : 2}\n', [({"a": '"b": 1', "c": 2}, [])]),
-        ('{"a":"x y z"}\n'.encode(), [({"a": "x y z"}, [])]),
+        ('{"a":"x\u2028y\u2029z\x85"}\n'.encode(), [({"a": "x\u2028y\u2029z\x85"}, [])]),
         (b'{"a":1}\r\n\r\n', [({"a": 1}, []), (None, [])]),
         (b'\xef\xbb\xbf{"a":1}\n', [({"a": 1}, [])]),
         (b"", []),
@@ -47,7 +47,9 @@ def test_a_line_gives_what_can_be_had_of_it(data, expected):
     assert told(data) == expected
 
 
-@pytest.mark.parametrize("data", [b'{"a":' * 20_000 + b"\n", b"[" * 100_000 + b"\n", b'{"' * 30_000 + b"\n", b'{"a":' + b"9" * 6_000 + b"}\n"])
+@pytest.mark.parametrize(
+    "data", [b'{"a":' * 20_000 + b"\n", b"[" * 100_000 + b"\n", b'{"' * 30_000 + b"\n", b'{"a":' + b"9" * 6_000 + b"}\n"]
+)
 def test_hostile_nesting_and_numbers_end_quickly_and_lose_nothing(data):
     assert b"".join(piece.raw for piece in pieces(data)) == data
 
