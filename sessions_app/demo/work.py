@@ -14,7 +14,7 @@ THOUGHTS = (
 )
 FINDINGS = (
     "`{name}` in `{path}` reads the {noun} outside of the transaction. When two workers meet there, both take the same {other}.",
-    "The limit of {number} is applied before the filter, so a {noun} with many empty {other}s loses real ones.",
+    "The limit of {number} is applied before the filter, so {a_noun} with many empty {other}s loses real ones.",
     "`{path}` has a second copy of `{name}`; the tests cover only that one.",
     "The {other} comes back as text, not as a number. The comparison in `{name}` is therefore never true.",
 )
@@ -25,19 +25,30 @@ CONCLUSIONS = (
     "I measured it: {number} ms before, a quarter of that after. The difference is the missing index on the {other}.\n\n```sql\nCREATE INDEX CONCURRENTLY {noun}_by_{other} ON {noun}s ({other}_id);\n```",
 )
 REQUESTS = (
-    "Please look at how {name} treats a {noun} without {other}s, and make it say so instead of answering nothing.",
+    "Please look at how {name} treats {a_noun} without {other}s, and make it say so instead of answering nothing.",
     "The {noun} count on the dashboard is off by {number} since Tuesday. Find out why before you change anything.",
     "Next: {name}. It must never run twice for the same {noun}.",
     "Can you make {name} stream its {other}s? For big {noun}s it takes more than {number} MB.",
-    "Add a test for the case that a {noun} is closed while its {other}s are still being read.",
+    "Add a test for the case that {a_noun} is closed while its {other}s are still being read.",
     "Looks good. Now the same for {name} in `{path}`, but keep the public signature.",
 )
+
+
+def _with_article(noun: str) -> str:
+    return f"{'an' if noun[0] in 'aeio' else 'a'} {noun}"
 
 
 def filled(rng: random.Random, place: Place, template: str) -> str:
     """The template with words of the place put in."""
     noun, other = rng.sample(place.nouns, 2)
-    values = {"noun": noun, "other": other, "name": place.name(rng), "path": rng.choice(place.modules), "number": rng.randint(12, 480)}
+    values = {
+        "noun": noun,
+        "a_noun": _with_article(noun),
+        "other": other,
+        "name": place.name(rng),
+        "path": rng.choice(place.modules),
+        "number": rng.randint(12, 480),
+    }
     return template.format(**values)
 
 

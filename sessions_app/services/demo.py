@@ -14,13 +14,16 @@ from sessions_app.demo.catalogue import CATALOGUE, DemoSession
 from sessions_app.demo.other_stories import SideFiles
 from sessions_app.demo.transcript import Transcript
 from sessions_app.engine.terms import Lineage
-from sessions_app.events.actors import Actor
+from sessions_app.events.actors import Actor, system_actor
 from sessions_app.models import Compaction, PolicyScope, Session
 from sessions_app.services import accounts, policies, signals
 from sessions_app.services.compactions.request import request
 from sessions_app.services.compactions.revert import revert
 from sessions_app.services.compactions.run import run_compaction
 from sessions_app.services.imports import import_paths
+
+DEMO = system_actor("demo")
+"""Who the demo's compactions are by, whoever had it filled."""
 
 LONGEST_S = 30.0
 PEOPLE = (("olga", "operator"), ("ana", "support"), ("ada", "admin"))
@@ -71,7 +74,7 @@ def fill(*, actor: Actor) -> DemoReport:
         session = Session.objects.filter(source_key__endswith=transcript.session_id, parent=None).first()
         if session is not None:
             _prepare(actor, session, demo)
-            _steer(actor, session, demo)
+            _steer(session, demo)
     sign_ins = tuple(SignIn(name, role, secrets.token_urlsafe(9)) for name, role in PEOPLE)
     for sign_in in sign_ins:
         accounts.create_user(actor=actor, name=sign_in.name, role=sign_in.role, password=sign_in.password)
@@ -100,23 +103,23 @@ def _prepare(actor: Actor, session: Session, demo: DemoSession) -> None:
         signals.refresh(session.pk)
 
 
-def _steer(actor: Actor, session: Session, demo: DemoSession) -> None:
+def _steer(session: Session, demo: DemoSession) -> None:
     made = Compaction.objects.filter(session=session, lineage=Lineage.CONSOLE)
     if made.exists():
         return
     for step in demo.steps:
         session.refresh_from_db()
         if step == "compact":
-            _compact(actor, session)
+            _compact(session)
             continue
         wanted = int(step.removeprefix("revert:"))
         generations = list(made.filter(generation__isnull=False).order_by("generation").values_list("generation", flat=True))
         if len(generations) > wanted:
-            revert(actor=actor, session=session, generation=generations[wanted - 1])
+            revert(actor=DEMO, session=session, generation=generations[wanted - 1])
 
 
-def _compact(actor: Actor, session: Session) -> None:
-    compaction = request(actor=actor, session=session).compaction
+def _compact(session: Session) -> None:
+    compaction = request(actor=DEMO, session=session).compaction
     run_compaction(compaction.pk)
     # A worker that runs already may have been quicker; then the work is done there.
     deadline = time.monotonic() + LONGEST_S

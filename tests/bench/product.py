@@ -63,14 +63,11 @@ def running(data_dir: Path, *paths: Path) -> Iterator[Product]:
 
 def _sign_in(process: "subprocess.Popen[str]") -> tuple[str, str]:
     assert process.stdout is not None
-    found = ("", "")
     deadline = time.monotonic() + START_S
     for line in process.stdout:
-        said = re.search(r"sign in as (\w+) \(operator\) with password (\S+)", line)
+        said = re.search(r"sign in as (\w+) \(operator\) with the password (\S+)", line)
         if said:
-            found = (said.group(1), said.group(2))
-        if "Palimpsest is at" in line:
-            return found
+            return said.group(1), said.group(2)
         if time.monotonic() > deadline:
             break
     raise RuntimeError("the product did not start")
