@@ -78,7 +78,7 @@ def make(
 ) -> Plan | SkipReason:
     """The plan for a history of which `shapes` is the whole, and `previous` the checkpoint in force.
 
-    What that one's view still holds, entries that it carried included, is folded or carried again. Raises `IllegalBoundary` on a `wanted` that would split a round.
+    What that one's view still holds is folded or carried again. Raises `IllegalBoundary` where `wanted` splits a round.
     """
     system_last = _system_last(shapes)
     start = previous.boundary_index if previous else 0 if system_last is None else system_last + 1
