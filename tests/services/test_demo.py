@@ -11,6 +11,7 @@ from sessions_app.models import Compaction, Entry, Session
 from sessions_app.permissions import role_of
 from sessions_app.services import demo
 
+pytestmark = pytest.mark.django_db
 ACTOR = system_actor("tests")
 
 
@@ -23,12 +24,6 @@ def filled(django_db_setup, django_db_blocker):
         report = demo.fill(actor=ACTOR)
         yield report, time.monotonic() - began
         call_command("flush", verbosity=0, interactive=False)
-
-
-@pytest.fixture(autouse=True)
-def _database(filled, django_db_blocker):
-    with django_db_blocker.unblock():
-        yield
 
 
 def test_it_holds_about_a_dozen_sessions_of_all_kinds(filled):
