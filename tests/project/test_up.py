@@ -7,7 +7,6 @@ import socket
 import sqlite3
 import subprocess
 import sys
-import tempfile
 import time
 import urllib.request
 from contextlib import closing
@@ -39,13 +38,14 @@ class Product:
         self.data_dir = data_dir
         arguments, environment = command("up", "--port", self.port, "--data-dir", data_dir, *options)
         self.begun = time.monotonic()
-        self.errors = tempfile.TemporaryFile("w+")
-        self.process = subprocess.Popen(arguments, env=environment, stdout=subprocess.PIPE, stderr=self.errors, text=True)
+        self.log = data_dir.parent / f"{self.port}.log"
+        with self.log.open("w") as errors:
+            self.process = subprocess.Popen(arguments, env=environment, stdout=subprocess.PIPE, stderr=errors, text=True)
 
     def wait_for_greeting(self) -> str:
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
-        assert line.startswith("Palimpsest is at "), line + self.logged()
+        assert line.startswith("Palimpsest is at "), line + self.log.read_text()
         return line
 
     def get(self, path: str) -> int:
@@ -56,13 +56,9 @@ class Product:
         begun = time.monotonic()
         self.process.send_signal(number)
         assert self.process.stdout is not None
-        out = self.process.stdout.read()  # not communicate(): it would miss what the first line's reading took along
-        self.process.wait(PATIENCE_S)
-        return time.monotonic() - begun, out, self.logged()
-
-    def logged(self) -> str:
-        self.errors.seek(0)
-        return self.errors.read()
+        with self.process:  # not communicate(): it would miss what the reading of the first line took along
+            out = self.process.stdout.read()
+        return time.monotonic() - begun, out, self.log.read_text()
 
     def query(self, statement: str) -> list[tuple[object, ...]]:
         with closing(sqlite3.connect(self.data_dir / "palimpsest.sqlite3", timeout=20)) as database:
@@ -119,7 +115,8 @@ def test_a_stop_in_the_middle_of_a_compaction_ends_it_and_the_next_start_goes_on
     product.stop()
     product = Product(filled)  # what waits is queued again at the start
     product.wait_for_greeting()
-    status = f"SELECT status, reason FROM sessions_app_compaction WHERE session_id = '{session.replace('-', '')}' ORDER BY attempt DESC LIMIT 1"
+    of_session = f"session_id = '{session.replace('-', '')}'"
+    status = f"SELECT status, reason FROM sessions_app_compaction WHERE {of_session} ORDER BY attempt DESC LIMIT 1"
     until = time.monotonic() + PATIENCE_S
     while product.query(status)[0][0] != "running":
         assert time.monotonic() < until, product.query(status)
@@ -135,8 +132,7 @@ def test_a_stop_in_the_middle_of_a_compaction_ends_it_and_the_next_start_goes_on
 def test_a_killed_product_starts_again_and_its_lapsed_attempt_is_ended(filled):
     product = Product(filled)
     product.wait_for_greeting()
-    product.process.kill()
-    product.process.communicate()
+    product.stop(signal.SIGKILL)
     assert product.query("PRAGMA integrity_check") == [("ok",)]
     again = Product(filled)
     again.wait_for_greeting()

@@ -63,6 +63,7 @@ def make_slow(session: Session, delay_s: float = 30.0) -> None:
 
 def run_in_thread(compaction_id: uuid.UUID) -> threading.Thread:
     """Runs an attempt as a worker's thread would."""
+
     def work() -> None:
         try:
             run_compaction(compaction_id)

@@ -75,7 +75,7 @@ def test_an_attempt_that_fails_is_an_error_that_says_why():
     session = long_session()
     make_slow(session)
     set_policy(session, total_timeout_s=1, call_timeout_s=1)
-    with pytest.raises(CommandError, match="a1 timed out: .*Nothing was changed"):
+    with pytest.raises(CommandError, match=r"a1 timed out: .*Nothing was changed"):
         compact(session)
 
 

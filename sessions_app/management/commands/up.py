@@ -1,6 +1,7 @@
 """`manage.py up`: the whole product in one process: pages, live updates, background work."""
 
 import os
+import signal
 import sys
 from collections.abc import Iterable
 from typing import Any
@@ -18,6 +19,10 @@ from sessions_app.management.preflight import check_data_directory, check_port, 
 from sessions_app.services import demo
 
 EVERYWHERE = frozenset({"0.0.0.0", "::", ""})  # noqa: S104
+
+
+def _leave(number: int, frame: object) -> None:  # noqa: ARG001
+    raise KeyboardInterrupt
 
 
 class Command(BaseCommand):
@@ -38,11 +43,16 @@ class Command(BaseCommand):
         if host not in EVERYWHERE:
             settings.ALLOWED_HOSTS.append(f"[{host}]" if ":" in host else host)
         background = import_string(settings.BACKGROUND_WORK)()
+        signal.signal(signal.SIGTERM, _leave)  # until the server takes the signals over
         background.start()
         try:
             sign_ins = demo.fill(actor=system_actor("up")).sign_ins
             self._serve(host, port, sign_ins)
+        except KeyboardInterrupt:
+            pass  # the same wish, before the server listened to it
         finally:
+            for number in (signal.SIGTERM, signal.SIGINT):
+                signal.signal(number, signal.SIG_IGN)  # it is stopping already
             stopped = background.stop()
         self.stdout.write("Palimpsest has stopped.")
         if not stopped:
