@@ -44,9 +44,10 @@ class Command(BaseCommand):
             settings.ALLOWED_HOSTS.append(f"[{host}]" if ":" in host else host)
         background = import_string(settings.BACKGROUND_WORK)()
         signal.signal(signal.SIGTERM, _leave)  # until the server takes the signals over
-        background.start()
         try:
+            # Before the workers: the demo runs its compactions itself, one after the other.
             sign_ins = demo.fill(actor=system_actor("up")).sign_ins
+            background.start()
             self._serve(host, port, sign_ins)
         except KeyboardInterrupt:
             pass  # the same wish, before the server listened to it
