@@ -82,6 +82,7 @@ class SourceWriter:
     def _add_entry(self, entry: ParsedEntry) -> None:
         written = self.lane(entry.child_key).take(entry, self._source_key, self._ordinal)
         if not written:
+            self._reading.mark_written()  # it is stored: what the reader corrects from now on has to be corrected there
             return
         for digest, (media_type, data) in entry.blobs.items():
             if digest not in self._blobs:

@@ -1,0 +1,227 @@
+"""Imports that are interrupted, refused or fed with rubbish: a clear sentence, and nothing half-done."""
+
+import io
+import random
+
+import pytest
+from django.db import connection
+
+from sessions_app.events.actors import Actor
+from sessions_app.models import ActorKind, Entry, Event, ImportRun, Session
+from sessions_app.models.import_run import ImportState
+from sessions_app.permissions import ActionRefused, NoAccess
+from sessions_app.services import imports
+from sessions_app.services.imports import writer as writing
+from sessions_app.services.imports.outcomes import SourceState
+from tests.importing import ACTOR
+from tests.readers.rows import SESSION, answer, encode, prompt
+from tests.services.import_scenes import rows, stored, take, the_session, write
+
+
+class _Killed(BaseException):
+    """The process ends here."""
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("batch", range(1, 9))
+def test_an_import_that_is_killed_anywhere_shows_nothing_and_goes_on_where_it_was(tmp_path, monkeypatch, batch):
+    path = write(tmp_path)
+    take(path)
+    whole = stored(the_session())
+    Session.objects.all().delete()
+    monkeypatch.setattr(writing, "BATCH_ROWS", 2)
+    flush, written = writing.SourceWriter.flush, []
+
+    def dying_flush(self, **options):
+        flush(self, **options)
+        written.append(1)
+        if len(written) == batch:
+            raise _Killed
+
+    monkeypatch.setattr(writing.SourceWriter, "flush", dying_flush)
+    with pytest.raises(_Killed):
+        take(path)
+    assert list(Session.objects.listed()) == []
+    stored_entries = Entry.objects.count()
+    monkeypatch.setattr(writing.SourceWriter, "flush", flush)
+    outcome = take(path)
+    assert (outcome.state, outcome.entries) == (SourceState.NEW, 18 - stored_entries)
+    assert stored(the_session()) == whole
+
+
+@pytest.mark.django_db
+def test_an_import_that_dies_between_reading_and_completing_goes_on_as_well(tmp_path, monkeypatch):
+    path = write(tmp_path)
+    take(path)
+    whole = stored(the_session())
+    Session.objects.all().delete()
+    from sessions_app.services.imports import finish as ending
+
+    complete = ending._complete_main
+
+    def die(*_args):
+        raise _Killed
+
+    monkeypatch.setattr(ending, "_complete_main", die)
+    with pytest.raises(_Killed):
+        take(path)
+    assert list(Session.objects.listed()) == []
+    monkeypatch.setattr(ending, "_complete_main", complete)
+    take(path)
+    assert stored(the_session()) == whole
+
+
+@pytest.mark.django_db
+def test_a_cancelled_import_is_hidden_and_can_be_taken_up_again(tmp_path, monkeypatch):
+    path = write(tmp_path, encode([*rows(), *(prompt(f"p{number}", "a6", "x" * 5_000) for number in range(600))]))
+    answers = iter([False, False, True])
+    outcome = take(path, cancelled=lambda: next(answers, True))
+    assert outcome.state is SourceState.CANCELLED
+    assert "goes on from there" in outcome.error
+    assert list(Session.objects.listed()) == []
+    assert take(path).state is SourceState.NEW
+    assert the_session().is_complete
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("name", "data", "words"),
+    [
+        ("empty.jsonl", b"", "is empty"),
+        ("blank.jsonl", b"\n\n  \n", "is empty"),
+        ("junk.jsonl", random.Random(1).randbytes(50_000), "no session file that can be read here"),
+        ("other.jsonl", b'{"role":"user","content":"hi"}\n', "no session file that can be read here"),
+        ("zeros.jsonl", b"\0" * 100_000, "no session file that can be read here"),
+    ],
+)
+def test_what_is_no_session_is_said_so_and_nothing_is_written(tmp_path, name, data, words):
+    path = write(tmp_path, data, name=name)
+    run = imports.import_paths(actor=ACTOR, paths=[path])
+    assert run.state == ImportState.FAILED
+    assert words in run.error
+    assert "Nothing was changed." in run.error
+    assert Session.objects.count() == 0
+    finished = Event.objects.get(stream="imports", type="import.finished")
+    assert (finished.result, finished.reason) == ("failed", run.error)
+
+
+@pytest.mark.django_db
+def test_paths_that_lead_nowhere_are_named_and_do_not_stop_the_others(tmp_path):
+    (tmp_path / "nothing").mkdir()
+    good = write(tmp_path)
+    run = imports.import_paths(actor=ACTOR, paths=[tmp_path / "gone.jsonl", tmp_path / "nothing", good])
+    assert run.state == ImportState.FAILED
+    assert [file["state"] for file in run.files] == ["failed", "failed", "new"]
+    assert "There is no file or folder" in run.files[0]["error"]
+    assert "There is no session file in" in run.files[1]["error"]
+    assert the_session().is_complete
+
+
+@pytest.mark.django_db
+def test_a_file_that_may_not_be_read_is_said_so(tmp_path):
+    outcome = take(tmp_path)  # a folder can't be opened as a file, whoever asks
+    assert outcome.state is SourceState.FAILED
+    assert "can't be read" in outcome.error
+
+
+@pytest.mark.django_db
+def test_files_of_a_folder_that_are_no_sessions_are_skipped_without_fuss(tmp_path):
+    write(tmp_path)
+    write(tmp_path, b'{"other":1}\n', name="notes.jsonl")
+    write(tmp_path, b"{}", name="journal.jsonl")
+    run = imports.import_paths(actor=ACTOR, paths=[tmp_path])
+    assert (run.state, run.error) == (ImportState.COMPLETED, "")
+    assert run.counts["sources_skipped"] == 1
+    assert run.counts["sources_new"] == 1
+
+
+@pytest.mark.django_db
+def test_a_line_of_ten_megabytes_is_stored_outside_its_row(tmp_path):
+    take(write(tmp_path, encode([prompt("u", None, "é" * 5_000_000), answer("a", "u")])))
+    entry = Entry.objects.get(session=the_session(), index=0)
+    assert len(entry.parts) < 20_000
+    assert the_session().tokens_total > 1_000_000
+
+
+@pytest.mark.django_db
+def test_a_file_that_becomes_shorter_while_it_is_read_is_not_completed(tmp_path, monkeypatch):
+    path = write(tmp_path, encode([*rows(), *(prompt(f"p{number}", "a6", "x" * 5_000) for number in range(600))]))
+    add, seen = writing.SourceWriter.add, []
+
+    def cutting_add(self, record):
+        if not seen:
+            with path.open("r+b") as file:
+                file.truncate(1_500_000)
+        seen.append(1)
+        return add(self, record)
+
+    monkeypatch.setattr(writing.SourceWriter, "add", cutting_add)
+    outcome = take(path)
+    assert outcome.state is SourceState.FAILED
+    assert "became shorter" in outcome.error
+    assert list(Session.objects.listed()) == []
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_full_disk_is_said_so_shows_nothing_and_the_next_import_goes_on(tmp_path):
+    if connection.vendor != "sqlite":
+        pytest.skip("the size of the database is limited by SQLite's own means")
+    text = random.Random(2).randbytes(6_000).hex()
+    path = write(tmp_path, encode([*rows(), *(prompt(f"p{number}", "a6", f"{number} {text}") for number in range(600))]))
+    with connection.cursor() as cursor:
+        pages = cursor.execute("PRAGMA page_count").fetchone()[0]
+        cursor.execute(f"PRAGMA max_page_count = {pages + 400}")
+    try:
+        outcome = take(path)
+    finally:
+        with connection.cursor() as cursor:
+            cursor.execute("PRAGMA max_page_count = 1073741823")
+    assert outcome.state is SourceState.FAILED
+    assert "no space left" in outcome.error
+    assert list(Session.objects.listed()) == []
+    assert take(path).state is SourceState.NEW
+    assert the_session().entry_count == 616
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(("role", "refusal"), [("", NoAccess), ("visitor", NoAccess)])
+def test_who_may_not_import_is_refused_and_the_refusal_is_written_down(tmp_path, role, refusal):
+    nobody = Actor(kind=ActorKind.USER, id="9", name="otto", role=role)
+    with pytest.raises((refusal, ActionRefused)):
+        imports.import_paths(actor=nobody, paths=[write(tmp_path)])
+    assert Session.objects.count() == 0
+    assert ImportRun.objects.count() == 0
+    assert Event.objects.get(type="access.refused").payload == {"action": "import"}
+
+
+@pytest.mark.django_db
+def test_an_upload_waits_in_the_data_folder_is_imported_once_and_then_removed(operator_actor, settings, tmp_path):
+    settings.DATA_DIR = tmp_path
+    run = imports.request_upload(actor=operator_actor, upload=io.BytesIO(encode(rows())), name="C:/x/session.jsonl")
+    assert (run.state, run.name) == (ImportState.QUEUED, "session.jsonl")
+    imports.run_import(run.pk)
+    imports.run_import(run.pk)
+    run.refresh_from_db()
+    assert (run.state, run.counts["sources_new"], len(run.files)) == (ImportState.COMPLETED, 1, 1)
+    assert the_session().is_complete
+    assert list((tmp_path / "uploads").iterdir()) == []
+
+
+@pytest.mark.django_db
+def test_an_upload_that_is_no_session_fails_with_the_reason(operator_actor, settings, tmp_path):
+    settings.DATA_DIR = tmp_path
+    run = imports.request_upload(actor=operator_actor, upload=io.BytesIO(b"hello"), name="notes.txt")
+    imports.run_import(run.pk)
+    run.refresh_from_db()
+    assert run.state == ImportState.FAILED
+    assert "no session file" in run.error
+
+
+@pytest.mark.django_db
+def test_a_waiting_upload_that_is_cancelled_never_runs(operator_actor, settings, tmp_path):
+    settings.DATA_DIR = tmp_path
+    run = imports.request_upload(actor=operator_actor, upload=io.BytesIO(encode(rows())), name=f"{SESSION}.jsonl")
+    assert imports.cancel_import(actor=operator_actor, run_id=run.pk).state == ImportState.CANCELLED
+    imports.run_import(run.pk)
+    assert Session.objects.count() == 0
+    assert list((tmp_path / "uploads").iterdir()) == []
