@@ -95,17 +95,12 @@ def _last_allowed(rounds: Sequence[Round], protected_messages: int) -> int:
 
 
 def _pick(rounds: Sequence[Round], suffixes: Sequence[int], last: int, keep_tokens: int) -> int:
-    """Position of the round to cut before, from 1 to `last`."""
+    """Position of the round to cut before, from 1 to `last`. All rounds together exceed the budget."""
     # Suffix sums only fall, so that one search finds where they begin to fit.
     fits_from = bisect_left(suffixes, -keep_tokens, key=lambda tokens: -tokens)
-    turns = [position for position in range(last + 1) if rounds[position].starts_turn]
-    fitting = next((position for position in turns if position >= max(fits_from, 1)), None)
-    if fitting is not None:
-        return fitting
-    last_turn = turns[-1] if turns else 0
-    if last_turn < last:
-        return min(max(fits_from, last_turn + 1), last)
-    return last_turn
+    turn = next((position for position in range(fits_from, last + 1) if rounds[position].starts_turn), None)
+    # No turn fits: so what fits first is a step of the last one.
+    return min(fits_from, last) if turn is None else turn
 
 
 def _boundary(shapes: Sequence[EntryShape], links: Links, index: int, *, starts_turn: bool) -> Boundary:

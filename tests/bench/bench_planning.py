@@ -161,9 +161,11 @@ def measure_view(count: int, rounds: int) -> None:
     short = list(entries_of(end))
     long_session, short_session = store_session(long), store_session(short)
     plan = plan_for(long)
+    in_view = [entry for entry in long if plan.holds(entry.index)]
+    signals_before = compare(rounds, refresh_signal_uncompacted=lambda: signals.refresh(long_session.pk))
+    report("view", signals_before, entries=count, entries_in_view=count)
     for session, entries in ((long_session, long), (short_session, short)):
         store_checkpoint(session, plan_for(entries))
-    in_view = [entry for entry in long if plan.holds(entry.index)]
     found = compare(
         rounds,
         view_in_memory=lambda: view.build(in_view, plan),

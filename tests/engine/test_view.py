@@ -209,6 +209,21 @@ def test_our_plan_is_system_block_carried_request_and_tail():
     ]
 
 
+def test_nothing_passes_a_message_that_a_plan_put_in_its_place():
+    story = Story().user("A").reminder("R1").user("B").reminder("R2")
+    plan = Checkpoint(
+        generation=1,
+        lineage=Lineage.AGENT,
+        boundary_index=2,
+        segments=(
+            Segment(kind=SegmentKind.RANGE, first=0, last=1),
+            Segment(kind=SegmentKind.SYNTHETIC, payload=SyntheticMessage(role=Role.USER, text="Between")),
+            Segment(kind=SegmentKind.RANGE, first=2),
+        ),
+    )
+    assert sent(view.build(story.entries, plan)) == [("user", ["R1\n", "A\n", "Between", "R2\n", "B"])]
+
+
 def test_an_entry_that_a_plan_names_by_itself_stands_there_and_nowhere_else():
     story = Story().user("A").says("B").user("C").says("D")
     plan = Checkpoint(
