@@ -3,6 +3,7 @@
 import uuid
 
 from django.contrib import messages
+from django.core.exceptions import BadRequest
 from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -32,7 +33,7 @@ def compaction_create(request: PageRequest, session_id: uuid.UUID) -> HttpRespon
     """The preview, as a dialog or a page; posted, the request itself."""
     actor = permissions.actor_of(request)
     session = permissions.access_session(actor, session_id, Action.COMPACT)
-    form = CompactForm(request.POST or None)
+    form = CompactForm(request.POST if request.method == "POST" else None)
     if request.method == "POST" and form.is_valid():
         try:
             answer = request_compaction(actor=actor, session=session, **form.request())
@@ -71,8 +72,10 @@ def compaction_revert(request: PageRequest, session_id: uuid.UUID) -> HttpRespon
     """Asks first, then makes another generation, or none, the one that this console shows."""
     actor = permissions.actor_of(request)
     session = permissions.access_session(actor, session_id, Action.REVERT)
-    form = RevertForm(request.POST or request.GET)
-    wanted = form.cleaned_data["generation"] if form.is_valid() else None
+    form = RevertForm(request.POST if request.method == "POST" else request.GET)
+    if not form.is_valid():
+        raise BadRequest("A generation is a number that stands in the ledger. Nothing was changed.")
+    wanted = form.cleaned_data["generation"]
     if request.method != "POST":
         return _ask_revert(request, session, wanted)
     try:
@@ -107,7 +110,10 @@ def _preview(request: PageRequest, session: Session, form: CompactForm) -> HttpR
         "form": form,
         "preview": compact_preview(session, boundary=wanted),
     }
-    return render_page(request, "compactions/create.html", context, partial="dialog")
+    response = render_page(request, "compactions/create.html", context, partial="dialog", status=422 if form.errors else 200)
+    if form.errors:
+        response["X-Fragment"] = "form"  # to be shown in its place, although it is a refusal
+    return response
 
 
 def _ask_revert(request: PageRequest, session: Session, wanted: int | None, refusal: str = "") -> HttpResponse:

@@ -1,0 +1,191 @@
+"""The session page: two histories side by side, at addresses that can be kept, for those who may read."""
+
+import uuid
+
+import pytest
+from django.urls import reverse
+
+from sessions_app.engine.entries import Part
+from sessions_app.engine.terms import Kind, PartKind, Role
+from sessions_app.models import Blob, Event, Session, SessionRelation
+from sessions_app.services.compactions.request import request
+from sessions_app.services.compactions.run import run_compaction
+from tests.engine.histories import Story, entry, text
+from tests.services.compaction_scenes import fresh, long_session
+from tests.stored import store_session
+
+pytestmark = pytest.mark.django_db
+
+FRAGMENT = {"HX-Request": "true"}
+PNG = b"\x89PNG\r\n\x1a\nrest"
+
+
+@pytest.fixture
+def folded(monkeypatch, support_actor) -> Session:
+    """A session that was compacted once by ana."""
+    monkeypatch.setattr("sessions_app.queue.enqueue", lambda *task: None)
+    session = long_session()
+    run_compaction(request(actor=support_actor, session=session).compaction.pk)
+    return fresh(session)
+
+
+def page(client, session, query: str = "", **headers: str) -> str:
+    answer = client.get(f"{reverse('session-detail', args=[session.pk])}{query}", headers=headers)
+    assert answer.status_code == 200
+    return answer.content.decode()
+
+
+def test_the_page_shows_what_was_said_and_whose_context_compacting_changes(operator_page):
+    html = page(operator_page, store_session(Story().user("How many moons?").says("Two *moons*.").entries, title="Moons of Mars"))
+    assert "How many moons?" in html
+    assert "<em>moons</em>" in html
+    assert "imported: compacting changes this console&#x27;s view only" in html
+
+
+def test_split_shows_folded_entries_as_lines_beside_the_block_and_the_boundary(operator_page, folded):
+    html = page(operator_page, folded)
+    assert "split--split" in html
+    assert "Compacted block, generation 1" in html
+    assert "Boundary of #1" in html
+    assert "summarised #1" in html
+    assert "Next step" in html
+    assert "same text" in html
+
+
+def test_canonical_shows_the_divider_with_who_and_how_much_and_a_way_back(operator_page, folded):
+    html = page(operator_page, folded, "?layout=canonical")
+    assert "Compacted #1" in html
+    assert "manual by ana" in html
+    assert f'href="{reverse("compaction-revert", args=[folded.pk])}?generation=0">Revert' in html
+
+
+def test_the_model_view_holds_the_block_and_is_legal(operator_page, folded):
+    html = page(operator_page, folded, "?layout=view")
+    assert "synthetic" in html
+    assert "what is shown is legal for a provider" in html
+
+
+def test_the_view_before_the_compaction_can_still_be_seen(operator_page, folded):
+    html = page(operator_page, folded, "?layout=split&generation=0")
+    assert "summarised" not in html.partition('id="history"')[2]
+    assert "as if nothing were folded" in html
+
+
+@pytest.mark.parametrize(
+    "query", ["?layout=sideways", "?detail=some", "?at=-1", "?at=x", "?generation=9", "?context=mine", "?start=99999999999999"]
+)
+def test_an_address_that_means_nothing_is_400_in_words(operator_page, folded, query):
+    answer = operator_page.get(f"{reverse('session-detail', args=[folded.pk])}{query}")
+    assert answer.status_code == 400
+
+
+def test_a_place_beyond_the_end_says_that_nothing_is_there(operator_page, folded):
+    assert "No entry here" in page(operator_page, folded, "?layout=canonical&start=100000")
+
+
+def test_a_permalink_leads_to_the_entry_in_the_canonical_history(operator_page, folded):
+    answer = operator_page.get(reverse("entry-detail", args=[folded.pk, 7]))
+    assert answer.status_code == 302
+    assert answer["Location"].endswith("?layout=canonical&at=7#e7")
+    assert 'id="e7"' in operator_page.get(answer["Location"].partition("#")[0]).content.decode()
+
+
+def test_a_part_is_a_part_for_htmx_and_a_page_for_everybody_else(operator_page, folded):
+    url = reverse("session-entries", args=[folded.pk])
+    part = operator_page.get(url, headers=FRAGMENT).content.decode()
+    assert "<html" not in part
+    assert 'id="history"' in part
+    assert 'id="session-tabs"' in part
+    assert "<html" in operator_page.get(url).content.decode()
+
+
+def test_a_loader_gets_one_more_window_and_nothing_else(operator_page):
+    session = store_session(Story().extend(entry(n, Role.USER, Kind.MESSAGE, text(f"Message {n}")) for n in range(150)).entries)
+    url = f"{reverse('session-entries', args=[session.pk])}?layout=canonical&before=90"
+    part = operator_page.get(url, headers=FRAGMENT | {"HX-Target": "load-earlier"}).content.decode()
+    assert "Message 89" in part
+    assert "Message 30" in part
+    assert "Message 90" not in part
+    assert 'id="history"' not in part
+    assert "before=30" in part
+    assert "load-later" not in part
+
+
+def test_long_output_is_cut_with_its_size_and_readable_in_place(operator_page):
+    lines = "\n".join(f"line {number}" for number in range(500))
+    session = store_session(Story().user().calls("c").result("c", words=lines).entries)
+    html = page(operator_page, session)
+    assert "Show all 500 lines" in html
+    assert "line 499" not in html
+    whole = operator_page.get(reverse("part-text", args=[session.pk, 2, 0]), headers=FRAGMENT).content.decode()
+    assert "line 499" in whole
+
+
+def test_a_text_in_a_blob_is_read_in_stretches(operator_page):
+    whole = "abcdefghi\n" * 30_000
+    Blob.objects.create(sha256="f" * 64, media_type="text/plain", size=len(whole), data=whole.encode())
+    part = Part(kind=PartKind.RESULT, text=whole[:100], blob="f" * 64, chars=len(whole), call_id="c")
+    session = store_session([entry(0, Role.USER, Kind.RESULT, part)])
+    url = reverse("part-text", args=[session.pk, 0, 0])
+    assert "start=200000" in operator_page.get(url).content.decode()
+    assert "start=" not in operator_page.get(f"{url}?start=200000", headers=FRAGMENT).content.decode()
+    assert operator_page.get(f"{url}?start=x").status_code == 400
+    assert operator_page.get(reverse("part-text", args=[session.pk, 0, 5])).status_code == 404
+
+
+@pytest.mark.parametrize(("media_type", "status"), [("image/png", 200), ("image/svg+xml", 404), ("text/html", 404)])
+def test_only_plain_pictures_are_served_and_they_can_do_nothing(operator_page, media_type, status):
+    Blob.objects.create(sha256="a" * 64, media_type=media_type, size=len(PNG), data=PNG)
+    image = Part(kind=PartKind.IMAGE, blob="a" * 64, media_type=media_type, size_bytes=len(PNG))
+    session = store_session([entry(0, Role.USER, Kind.MESSAGE, image)])
+    answer = operator_page.get(reverse("part-image", args=[session.pk, 0, 0]))
+    assert answer.status_code == status
+    if status == 200:
+        assert answer["Content-Type"] == media_type
+        assert answer["X-Content-Type-Options"] == "nosniff"
+        assert "sandbox" in answer["Content-Security-Policy"]
+        assert answer["Content-Disposition"].startswith("inline")
+    else:
+        assert "<img" not in page(operator_page, session)
+
+
+def test_a_call_leads_to_the_entries_of_its_sub_agent(operator_page):
+    session = store_session(Story().user().calls("c").result("c").entries)
+    child_entries = Story().user("Look into it").says("Found it").entries
+    store_session(child_entries, title="Scout", parent=session, relation=SessionRelation.SUB_AGENT, parent_call_id="c")
+    assert "2 entries of the sub-agent" in page(operator_page, session)
+    part = operator_page.get(reverse("session-children", args=[session.pk, "c"]), headers=FRAGMENT).content.decode()
+    assert "Look into it" in part
+    assert operator_page.get(reverse("session-children", args=[session.pk, "d"])).status_code == 404
+
+
+def test_reading_is_written_down_once(operator_page, folded):
+    page(operator_page, folded)
+    page(operator_page, folded)
+    assert Event.objects.filter(type="session.viewed", target_id=str(folded.pk)).count() == 1
+
+
+def test_the_page_names_a_cursor_that_is_not_newer_than_what_it_shows(operator_page, folded):
+    newest = Event.objects.filter(stream=f"session:{folded.pk}").order_by("-seq").first().seq
+    html = page(operator_page, folded)
+    assert f"/ws/sessions/{folded.pk}/?after={newest}" in html
+    assert f'data-seq="{newest}"' in html
+
+
+def test_what_a_socket_sends_does_not_depend_on_who_looks(client, operator, support, folded):
+    parts = []
+    for user in (operator, support):
+        client.force_login(user)
+        html = page(client, folded)
+        parts.append(html[html.index('<div id="gauge"') : html.index('<div id="compaction-panel"')])
+        assert ("may-not-steer" in html) == (user == operator)
+    assert parts[0] == parts[1]
+
+
+def test_who_is_in_no_group_finds_nothing(client, outsider, folded):
+    client.force_login(outsider)
+    assert client.get(reverse("session-detail", args=[folded.pk])).status_code == 404
+
+
+def test_a_session_that_is_not_there_is_404(operator_page):
+    assert operator_page.get(reverse("session-detail", args=[uuid.uuid4()])).status_code == 404
