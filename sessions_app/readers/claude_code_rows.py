@@ -139,7 +139,7 @@ def _attachment(row: dict[str, Any], builder: PartBuilder) -> ParsedEntry | None
     rendered = row.get("rendered")
     if isinstance(rendered, list) and rendered:
         parts = tuple(part for item in rendered if isinstance(item, dict) for part in builder.parts(item.get("content")))
-        if row.get("renderedRole") == "system":
+        if row.get("renderedBesideToolResult") is not True:
             parts = tuple(msgspec.structs.replace(part, glued=True) for part in parts)
         return ParsedEntry(role=Role.USER, kind=Kind.REMINDER, parts=parts, meta=True, annex={"attachment": kind[:60]})
     if kind.startswith(_UNSENT_ATTACHMENTS):

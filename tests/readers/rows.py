@@ -43,9 +43,9 @@ def system(uuid: str, parent: str | None, subtype: str, **more: Any) -> Row:
     return _base(uuid, parent, type="system", subtype=subtype, **more)
 
 
-def reminder(uuid: str, parent: str | None, text: str, *, role: str = "system") -> Row:
-    body = {"attachment": {"type": "date"}, "rendered": [{"content": text}], "renderedRole": role}
-    return _base(uuid, parent, type="attachment", **body)
+def reminder(uuid: str, parent: str | None, text: str, **more: Any) -> Row:
+    body = {"attachment": {"type": "date"}, "rendered": [{"content": text}], "renderedRole": "system"}
+    return _base(uuid, parent, type="attachment", **body, **more)
 
 
 def boundary(uuid: str, logical: str | None, **metadata: Any) -> Row:

@@ -108,7 +108,11 @@ def test_what_only_claims_to_be_an_image_gets_no_blob(data):
 
 
 def test_reminders_say_what_was_sent_and_whether_it_is_glued_to_the_result_before():
-    found = entries(prompt("u", None), reminder("r1", "u", "<total_tokens>9</total_tokens>"), reminder("r2", "r1", "Today", role="user"))
+    found = entries(
+        prompt("u", None),
+        reminder("r1", "u", "<total_tokens>9</total_tokens>"),
+        reminder("r2", "r1", "Today", renderedBesideToolResult=True),
+    )
     assert [(entry.role, entry.kind, entry.meta) for entry in found[1:]] == [(Role.USER, Kind.REMINDER, True)] * 2
     assert [(entry.parts[0].text, entry.parts[0].glued) for entry in found[1:]] == [
         ("<total_tokens>9</total_tokens>", True),
