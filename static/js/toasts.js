@@ -21,6 +21,11 @@ export function bindToasts() {
   document.body.addEventListener("htmx:beforeSwap", (event) => {
     const { xhr } = event.detail;
     if (xhr.status < 400) return;
+    if (xhr.getResponseHeader("X-Fragment") === "form") {
+      event.detail.shouldSwap = true; // the form again, with what is wrong in it
+      event.detail.isError = false;
+      return;
+    }
     const isFragment = xhr.getResponseHeader("X-Fragment") === "toast";
     if (!isFragment) {
       toast("The server could not answer. Nothing was changed by this page. Try again, or reload it.");
