@@ -64,17 +64,24 @@ function dropEmpty(event) {
   for (const name of Object.keys(parameters)) if (parameters[name] === "") delete parameters[name];
 }
 
-// Results that were fetched anew show what there is.
-function forgetElsewhere(event) {
-  if (event.detail.target?.id === "results") elsewhere.clear();
+// Results that were fetched anew show what there is. How many is said in a region that stays, or nobody hears it.
+function onResults(event) {
+  if (event.detail.target?.id !== "results") return;
+  elsewhere.clear();
+  const announcer = document.getElementById("announcer");
+  if (isCatchingUp) isCatchingUp = false; // that the page is connected again stands there
+  else announcer.textContent = document.querySelector("[data-matching]")?.textContent ?? "";
 }
 
 let openings = 0;
+let isCatchingUp = false;
 
 // After a lost connection the rows may be old, and what was told meanwhile is not told again.
 function refresh() {
   openings += 1;
-  if (openings > 1) window.htmx.ajax("GET", location.href, { target: "#results", swap: "outerHTML" });
+  if (openings < 2) return;
+  isCatchingUp = true;
+  window.htmx.ajax("GET", location.href, { target: "#results", swap: "outerHTML" });
 }
 
 document.addEventListener("keydown", onKey);
@@ -85,5 +92,5 @@ document.body.addEventListener("focusin", (event) => {
 document.body.addEventListener("htmx:wsBeforeMessage", onlyShownRows);
 document.body.addEventListener("htmx:oobBeforeSwap", keepCursor);
 document.body.addEventListener("htmx:configRequest", dropEmpty);
-document.body.addEventListener("htmx:afterSwap", forgetElsewhere);
+document.body.addEventListener("htmx:afterSwap", onResults);
 document.body.addEventListener("htmx:wsOpen", refresh);

@@ -87,7 +87,7 @@ def test_a_chosen_filter_applies_at_once_and_stands_in_the_address_alone(page):
     assert page.url.endswith("/?agent=codex")
     assert page.locator("[data-row]").count() == 1
     page.go_back()
-    page.get_by_role("status").get_by_text("3 match").wait_for()
+    page.get_by_text("3 match", exact=True).wait_for()
 
 
 def test_a_row_changes_in_place_and_keeps_cursor_and_focus(page, sessions):
