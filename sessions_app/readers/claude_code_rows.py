@@ -112,7 +112,11 @@ def _system(row: dict[str, Any], builder: PartBuilder) -> ParsedEntry:
         kind = Kind.COMPACTED
     elif subtype in {"api_error", "error", "api_refusal"}:
         kind = Kind.ERROR
-    text = text_of(row.get("content")) or _system_words(subtype, row)
+    content = text_of(row.get("content"))
+    if subtype == "local_command" and content:
+        # What a command printed is told to the model with the next prompt, unlike all other rows of this type.
+        return ParsedEntry(role=Role.USER, kind=Kind.MESSAGE, parts=(builder.text_part(PartKind.TEXT, content),), meta=True)
+    text = content or _system_words(subtype, row)
     return ParsedEntry(
         role=Role.NOTICE,
         kind=kind,

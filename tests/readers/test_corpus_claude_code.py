@@ -3,7 +3,7 @@
 import io
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -34,14 +34,19 @@ def read(path: Path) -> ClaudeCodeReading:
     return reading
 
 
-def sent(session: Session) -> list[Block]:
-    """The blocks of the agent's view, white space at the ends of texts aside."""
-    blocks: list[Block] = []
+def by_message(session: Session) -> Iterator[tuple[str, list[Block | None]]]:
+    """The agent's view: (role, blocks) of each message, white space at the ends of texts aside."""
     for message in load_view(session, Lineage.AGENT):
+        blocks: list[Block | None] = []
         for part in sent_parts(message):
             body: object = json.loads(part.text) if part.kind is PartKind.CALL else part.text.strip()
             blocks.append((message.role.value, part.kind.value, body, part.call_id))
-    return blocks
+        yield message.role.value, blocks
+
+
+def sent(session: Session) -> list[Block | None]:
+    """The blocks of the agent's view in order."""
+    return [block for _, blocks in by_message(session) for block in blocks]
 
 
 def requested(messages: list[dict[str, object]]) -> list[Block]:
@@ -78,24 +83,51 @@ def test_the_agents_view_is_block_for_block_what_the_agent_sent(tmp_path, name):
     assert sent(session) == requested(body.get("body", body)["messages"])
 
 
+def merged(messages: Iterable[tuple[str, list[Block | None]]]) -> list[tuple[str, list[Block | None]]]:
+    """Messages with those of one side joined: a recording may hold the first text of a message as one of its own."""
+    found: list[tuple[str, list[Block | None]]] = []
+    for role, blocks in messages:
+        if found and found[-1][0] == role == "user":
+            found[-1][1].extend(blocks)
+        else:
+            found.append((role, list(blocks)))
+    return found
+
+
+def differs(ours: Block | None, theirs: Block | None) -> bool:
+    """Whether two blocks are unlike; texts that the recording has cut out on one side can't be compared."""
+    if ours is None or theirs is None or "text elided" in f"{ours[2]}{theirs[2]}":
+        return False
+    return ours != theirs
+
+
+@pytest.mark.slow
 @pytest.mark.django_db
-def test_after_an_automatic_compaction_in_a_tool_loop_the_view_is_what_the_agent_sent(tmp_path):
-    """The recording holds the request itself: three messages, named by the rows before it."""
-    rows = (GENERATED / "transcript-after-auto.jsonl").read_bytes().splitlines(keepends=True)
-    told = [json.loads(row) for row in rows]
-    place = max(number for number, row in enumerate(told) if row["type"] == "api-request")
-    bodies = {row["hash"]: row["message"] for row in told if row["type"] == "api-request-blob"}
-    assert told[place]["keep"] == 0
-    path = tmp_path / "session.jsonl"
-    path.write_bytes(b"".join(rows[:place]))
-    session = Session.objects.get(pk=take(path).session_id)
-    wanted = requested([bodies[digest] for digest in told[place]["tail"]])
-    mine = sent(session)
-    assert [(role, kind, call_id) for role, kind, _, call_id in mine] == [(role, kind, call_id) for role, kind, _, call_id in wanted]
-    # The recording has some of the vendor's texts cut out of the request and not out of the rows.
-    pairs = [(ours, theirs) for (*_, ours, _), (*_, theirs, _) in zip(mine, wanted, strict=True) if "text elided" not in str(theirs)]
-    assert len(pairs) == 5
-    assert all(ours == theirs for ours, theirs in pairs)
+@pytest.mark.parametrize(
+    ("name", "requests"),
+    [("transcript-after-auto", 7), ("transcript-final", 39), ("transcript-two-writers", 33), ("golden/session-3-after-c2", 22)],
+)
+def test_before_each_recorded_request_the_view_is_what_the_agent_sent(tmp_path, name, requests):
+    """The rows name each request's messages; answers stand in rows of their own and are compared as calls and texts there."""
+    rows = (GENERATED / f"{name}.jsonl").read_bytes().splitlines(keepends=True)
+    path, bodies, messages, compared = tmp_path / "session.jsonl", {}, [], 0
+    for number, row in enumerate(map(json.loads, rows)):
+        if row["type"] == "api-request-blob":
+            bodies[row["hash"]] = row["message"]
+        if row["type"] != "api-request":
+            continue
+        messages = messages[: row["keep"]] + [bodies.get(digest) for digest in row["tail"]]
+        path.write_bytes(b"".join(rows[:number]))
+        session = Session.objects.get(pk=take(path).session_id)
+        wanted = merged((str(told["role"]), list(requested([told]))) if told else ("assistant", [None]) for told in messages)
+        ours = merged(by_message(session))
+        assert [role for role, _ in ours] == [role for role, _ in wanted], f"line {number + 1}"
+        for (_, mine), (_, theirs) in zip(ours, wanted, strict=True):
+            if theirs != [None]:
+                assert len(mine) == len(theirs), f"line {number + 1}"
+                assert [pair for pair in zip(mine, theirs, strict=True) if differs(*pair)] == [], f"line {number + 1}"
+        compared += 1
+    assert compared == requests
 
 
 @pytest.mark.django_db

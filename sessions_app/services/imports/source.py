@@ -88,12 +88,22 @@ class _SourceImport:
         reader = self._reader()
         self.file.seek(0)
         reading = reader.read(self.file, path=self.reader_path, cancelled=self.cancelled)
-        session = known.session if known is not None else self._session(reader, reading)
-        stored = session.source_files.order_by("-version", "-imported_at").first()
-        state = sources.compare(self.file, self.size, stored)
+        session, stored, state = self._place(reader, reading, known)
         if state is SourceState.UNCHANGED and stored is not None:
             return self._unchanged(stored)
         return self._fill(reader, reading, session, state, stored)
+
+    def _place(
+        self, reader: Reader, reading: SourceReading, known: SourceFile | None
+    ) -> tuple[Session, SourceFile | None, SourceState]:
+        """Where the file belongs: to the session of its path if it goes on where that one ended, else to the one it names."""
+        if known is not None:
+            state = sources.compare(self.file, self.size, known)
+            if state is not SourceState.REWRITTEN:
+                return known.session, known, state
+        session = self._session(reader, reading)
+        stored = session.source_files.order_by("-version", "-imported_at").first()
+        return session, stored, sources.compare(self.file, self.size, stored)
 
     def _reader(self) -> Reader:
         self.file.seek(0)
