@@ -22,7 +22,9 @@ LOOK_AGAIN_S = 15
 """A notice may get lost: so long after the last look, the log is read without one."""
 
 PAUSE_AFTER_FAILURE_S = 1
-LIST_GAP_S = 0.25
+GAP_S = 0.25
+"""Between two looks: a page is told at most four times a second, and the first time at once."""
+
 QUEUE_MESSAGES = 64
 Render = Callable[[int], Frame]
 
@@ -129,12 +131,12 @@ class Hub:
         self._feeds: dict[str, Feed] = {}
 
     def follow_session(self, session_id: uuid.UUID, after: int) -> AbstractAsyncContextManager[Follower]:
-        """Follows a session from sequence `after` of its stream on."""
-        return self.follow(session_group(session_id), partial(session_frame, session_id), after)
+        """Follows a session from sequence `after` of its stream on, at most four times a second."""
+        return self.follow(session_group(session_id), partial(session_frame, session_id), after, GAP_S)
 
     def follow_list(self, after: int) -> AbstractAsyncContextManager[Follower]:
         """Follows the rows of all sessions from list cursor `after` on, at most four times a second."""
-        return self.follow(SESSIONS, list_frame, after, LIST_GAP_S)
+        return self.follow(SESSIONS, list_frame, after, GAP_S)
 
     @asynccontextmanager
     async def follow(self, group: str, render: Render, after: int, gap_s: float = 0.0) -> AsyncIterator[Follower]:
