@@ -22,7 +22,6 @@ RUN_MIN = 7
 RUN_HEAD = 3
 PREVIEW_CHARS = 420
 PREVIEW_LINES = 5
-_FATE_FORMS = {Fate.TRIMMED: "summarised", Fate.DISPLAY_ONLY: "display", Fate.OFF_BRANCH: "display"}
 _NOT_SENT = {
     Fate.DISPLAY_ONLY: "not sent",
     Fate.OFF_BRANCH: "not sent: on a branch that was left",
@@ -173,7 +172,7 @@ def _row_of(page: HistoryPage, generation: int) -> CheckpointRow | None:
 def fate_view(fate: EntryFate) -> FateView:
     """`summarised #2`, with the ribbon that goes with it."""
     words = fate.fate.words if fate.generation is None else f"{fate.fate.words} #{fate.generation}"
-    return FateView(words, _FATE_FORMS.get(fate.fate, fate.fate.value))
+    return FateView(words, fate.fate.value)
 
 
 def _divider_band(layout: _Layout, item: HistoryItem) -> Band:
@@ -344,7 +343,7 @@ def _preview(text: str) -> str:
 
 def child_bands(child_id: uuid.UUID, window: EntryWindow) -> list[ItemView]:
     """The entries of a sub-agent as quiet lines. They are in no view of the parent, so they have no fate there."""
-    nothing = FateView("", "display")
+    nothing = FateView("", Fate.DISPLAY_ONLY.value)
     views = []
     for item in window.items:
         line, is_mono = line_of(item)

@@ -59,7 +59,9 @@ def section_views(text: str, *, limit: int = MAX_SECTION_CHARS) -> tuple[Section
     views = []
     opened = 0
     for title, html, tokens, length, is_cut in known:
-        is_open = length <= OPEN_CHARS and opened < MAX_OPEN and not any(word in title.lower() for word in _CLOSED) and bool(length)
+        is_open = len(known) == 1 or (
+            length <= OPEN_CHARS and opened < MAX_OPEN and not any(word in title.lower() for word in _CLOSED) and bool(length)
+        )
         opened += is_open
         views.append(SectionView(title, mark_safe(html), tokens, is_open, is_cut))  # noqa: S308  from markdown_html
     return tuple(views)

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from sessions_app.engine.terms import OPEN_STATUSES, Lineage, Outcome, Phase, Status
 from sessions_app.models import Compaction, Session
 from sessions_app.selectors.history import duration_s
-from sessions_app.selectors.session_page import percent_done
+from sessions_app.selectors.session_page import current_chunk, percent_done
 
 SHOWN_AFTER_END = timedelta(hours=1)
 PHASES = tuple(Phase)
@@ -45,6 +45,7 @@ class CompactionPanel:
     phase: str
     steps: tuple[PhaseStep, ...]
     chunk_index: int
+    current_chunk: int
     chunk_count: int
     progress: int
     since: datetime
@@ -104,6 +105,7 @@ def panel_of(compaction: Compaction) -> CompactionPanel:
         phase=compaction.phase,
         steps=_steps(compaction),
         chunk_index=compaction.chunk_index,
+        current_chunk=current_chunk(compaction),
         chunk_count=compaction.chunk_count,
         progress=percent_done(compaction),
         since=compaction.started_at or compaction.requested_at,
@@ -167,4 +169,4 @@ def _plan_note(compaction: Compaction) -> str:
 def _chunk_note(compaction: Compaction) -> str:
     if not compaction.chunk_count:
         return ""
-    return f"chunk {min(compaction.chunk_index + 1, compaction.chunk_count)} of {compaction.chunk_count}"
+    return f"chunk {current_chunk(compaction)} of {compaction.chunk_count}"

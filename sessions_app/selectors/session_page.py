@@ -145,6 +145,11 @@ def header_of(session: Session, seq: int) -> SessionHeader:
     )
 
 
+def current_chunk(compaction: Compaction) -> int:
+    """Number of the chunk that is being summarised, from 1."""
+    return min(compaction.chunk_index + 1, compaction.chunk_count)
+
+
 def percent_done(compaction: Compaction) -> int:
     """How far an open attempt is, in per cent of the chunks it will summarise; never 100 before its end."""
     if not compaction.chunk_count:
@@ -218,6 +223,6 @@ def _button(session: Session, running: Compaction | None) -> CompactButton:
 def _running_button(running: Compaction) -> CompactButton:
     if running.status == Status.WAITING_FOR_IDLE:
         return CompactButton("running", "Waiting for the turn", "then it compacts", since=running.requested_at, progress=0)
-    label = f"Compacting, {running.chunk_index} of {running.chunk_count}" if running.chunk_count else "Compacting"
+    label = f"Compacting, {current_chunk(running)} of {running.chunk_count}" if running.chunk_count else "Compacting"
     since = running.started_at or running.requested_at
     return CompactButton("running", label, "show progress", since=since, progress=percent_done(running))
