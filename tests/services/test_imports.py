@@ -210,3 +210,14 @@ def test_a_sub_agent_of_a_sub_agent_hangs_on_the_one_that_called_it(tmp_path):
     middle, deepest = the_session(f"claude-code:{SESSION}/agent-abc"), the_session(f"claude-code:{SESSION}/agent-def")
     assert (middle.parent, middle.parent_call_id) == (the_session(), "task")
     assert (deepest.parent, deepest.parent_call_id) == (middle, "deeper")
+
+
+def test_another_sessions_file_under_a_known_path_is_another_session(tmp_path):
+    path = write(tmp_path, encode(rows()), name="session.jsonl")
+    take(path)
+    before = stored(the_session())
+    other = "99999999-2222-4333-8444-555555555555"
+    write(tmp_path, encode([{**prompt("o", None, "Else"), "sessionId": other}]), name="session.jsonl")
+    assert take(path).state is SourceState.NEW
+    assert the_session(f"claude-code:{other}").entry_count == 1
+    assert stored(the_session()) == before
