@@ -8,10 +8,10 @@ from django.urls import reverse
 from django.utils.safestring import SafeString
 
 from sessions_app.engine.fates import EntryFate
-from sessions_app.engine.terms import Fate, Kind, PartKind, Role, SegmentKind
+from sessions_app.engine.terms import Fate, Kind, Lineage, PartKind, Role, SegmentKind
 from sessions_app.rendering import entry_html, tools
 from sessions_app.rendering.ansi import strip_ansi
-from sessions_app.rendering.block_html import SectionView, section_views
+from sessions_app.rendering.block_html import SectionView, section_views, with_references
 from sessions_app.rendering.plain import clip, first_line, visible
 from sessions_app.selectors.history import Block, CheckpointRow, HistoryPage, Layout
 from sessions_app.selectors.history_window import Detail, EntryWindow, HistoryItem
@@ -249,9 +249,12 @@ def _stretch(layout: _Layout, items: list[HistoryItem]) -> Iterator[ItemView | R
 def _block_view(layout: _Layout, block: Block, *, is_whole: bool) -> BlockView:
     texts = "\n\n".join(message.text for message in block.messages)
     carried = tuple(message for item in layout.page.head for message in _messages(layout, item, source=item.index)) if is_whole else ()
+    sections = section_views(texts) if is_whole and texts else ()
+    if block.lineage is Lineage.CONSOLE:
+        sections = with_references(sections, layout.session_id, layout.page.boundary_index)
     return BlockView(
         block=block,
-        sections=section_views(texts) if is_whole and texts else (),
+        sections=sections,
         carried=carried,
         url=layout.url(layout.page.boundary_index) if not is_whole else "",
     )

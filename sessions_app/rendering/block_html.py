@@ -2,9 +2,11 @@
 
 import hashlib
 import re
-from dataclasses import dataclass
+import uuid
+from dataclasses import dataclass, replace
 
 from django.core.cache import cache
+from django.urls import reverse
 from django.utils.safestring import SafeString, mark_safe
 
 from sessions_app.engine.counting import estimate_text
@@ -17,6 +19,7 @@ MAX_OPEN = 5
 VERSION = 1
 _HEADING = re.compile(r"#{1,3}\s+(?:\d{1,2}[.)]\s*)?(.{2,80}?)\s*:?\s*#*\Z")
 _NUMBERED = re.compile(r"\d{1,2}[.)]\s+(?:\*\*)?([A-Z][A-Za-z ,/&()-]{3,60}?)\s*:?(?:\*\*)?\s*:?\Z")
+_REFERENCE = re.compile(r"(?<=[(>])#([0-9]{1,7})\b")
 _TAG = re.compile(r"</?[a-z]+(?:-[a-z]+)*(?: [^<>]{0,200})?>\Z")
 _CLOSED = ("mechanical", "user message", "continuation", "contract", "how to go on")
 
@@ -65,6 +68,21 @@ def section_views(text: str, *, limit: int = MAX_SECTION_CHARS) -> tuple[Section
         opened += is_open
         views.append(SectionView(title, mark_safe(html), tokens, is_open, is_cut))  # noqa: S308  from markdown_html
     return tuple(views)
+
+
+def with_references(views: tuple[SectionView, ...], session_id: uuid.UUID, before: int) -> tuple[SectionView, ...]:
+    """The same sections, where a number that our block gives for an entry (`(#12)`) leads to that entry.
+
+    Only digits go into an address, and only of entries before `before`.
+    """
+
+    def link(match: re.Match[str]) -> str:
+        index = int(match[1])
+        if index >= before:
+            return match[0]
+        return f'<a class="ref" href="{reverse("entry-detail", args=[session_id, index])}">#{index}</a>'
+
+    return tuple(replace(view, html=mark_safe(_REFERENCE.sub(link, view.html))) for view in views)  # noqa: S308  digits into our own address
 
 
 def _plain_view(title: str, body: str, limit: int) -> tuple[str, str, int, int, bool]:

@@ -44,6 +44,7 @@ class Mark:
     """A stretch of the map: `y` and `height` are of 1000."""
 
     form: str
+    index: int
     y: float
     height: float
     width: int
@@ -113,7 +114,7 @@ def _mark(page: HistoryPage, left: tuple[int, int], right: tuple[int, int], tota
     share = (right[1] - left[1]) / max(1, right[0] - left[0])
     width = 24 if share > 2_000 else 17 if share > 400 else 10  # tokens an entry: a dump, a text, a line
     form = "summarised" if left[0] < page.boundary_index else "verbatim"
-    return Mark(form, round(MAP_HEIGHT * left[1] / total, 1), round(max(0.6, height - 0.4), 1), width)
+    return Mark(form, left[0], round(MAP_HEIGHT * left[1] / total, 1), round(max(0.6, height - 0.4), 1), width)
 
 
 def _sums(session: Session) -> list[tuple[int, int]]:

@@ -41,6 +41,7 @@ class HistoryLinks:
     context_words: str
     boundary: str
     newest: str
+    place: str
     splits: bool
 
 
@@ -75,6 +76,7 @@ def history_links(session_id: uuid.UUID, page: HistoryPage, asked: QueryDict) ->
         else "shown: the whole history, as if nothing were folded",
         boundary=url(at=page.boundary_index, before=None, start=None),
         newest=url(at=None, before=page.entry_count, start=None),
+        place=_address(base, asked, {"at": 0, "before": None, "start": None}),
         splits=page.layout is Layout.SPLIT,
     )
 

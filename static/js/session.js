@@ -84,6 +84,14 @@ function release(event) {
   if (event.target.closest?.("[data-newer]")) window.htmx.trigger("#history", "palimpsest:show");
 }
 
+// A press on the map goes to the stretch under it. The same places are links in the outline, for keys.
+function onMap(event) {
+  const at = event.target.dataset?.at;
+  const map = event.target.closest?.("[data-goes-to]");
+  if (at && map) location.assign(map.dataset.goesTo.replace(/([?&]at=)0\b/, `$1${at}`));
+}
+
+document.body.addEventListener("click", onMap);
 document.body.addEventListener("htmx:beforeRequest", hold);
 document.body.addEventListener("click", release);
 document.body.addEventListener("htmx:afterSwap", showDialog);

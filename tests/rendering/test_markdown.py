@@ -1,9 +1,12 @@
 """Markdown of a transcript: readable, and able to do nothing."""
 
+import uuid
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sessions_app.rendering.block_html import section_views, with_references
 from sessions_app.rendering.markdown import MAX_MARKDOWN_CHARS, markdown_html
 from tests.security.hostile import PAYLOADS
 from tests.security.markup import violations
@@ -82,6 +85,15 @@ def test_code_of_a_declared_language_is_marked_by_classes():
 
 def test_code_without_a_language_is_not_guessed_at():
     assert "hl-" not in str(markdown_html("```\ndef f(): pass\n```"))
+
+
+def test_numbers_of_entries_in_a_block_lead_to_them_and_others_do_not():
+    views = section_views("## Done\nFixed (#12), see issue #7 and (#999).\n\n## Next\n- #3 asked")
+    html = "".join(view.html for view in with_references(views, uuid.UUID(int=1), before=100))
+    assert html.count("<a ") == 2
+    assert "/entries/12/" in html
+    assert "/entries/3/" in html
+    assert violations(html) == []
 
 
 def test_a_huge_text_is_shown_as_it_is_and_not_parsed():
