@@ -32,7 +32,7 @@ class Command(BaseCommand):
             require(actor, Action.IMPORT)
             with tempfile.TemporaryDirectory(prefix="palimpsest-stdin-", dir=_data_folder()) as folder:
                 paths = [_from_stdin(Path(folder)) if path == "-" else path for path in options["paths"]]
-                run = import_paths(actor=actor, paths=paths, progress=_Progress(self, is_quiet=options["quiet"]))
+                run = import_paths(actor=actor, paths=paths, progress=_Progress(self, is_quiet=options["quiet"]), may_spawn=True)
         except (NoAccess, ActionRefused) as error:
             raise CommandError(str(error), returncode=USAGE) from error
         self._report(run, is_quiet=options["quiet"])

@@ -20,10 +20,15 @@ def files_of(path: Path) -> Iterator[Path]:
             raise ImportFailedError(f"There is no file or folder {path}. Nothing was changed.")
         yield path
         return
-    found = sorted(_walk(path), key=lambda file: ("subagents" in file.parts or file.stem.startswith("agent-"), str(file)))
+    found = sorted(_walk(path), key=lambda file: (is_sub_agents(file), str(file)))
     if not found:
         raise ImportFailedError(f"There is no session file in {path} or below it. Nothing was changed.")
     yield from found
+
+
+def is_sub_agents(file: Path) -> bool:
+    """Whether a file's name says that it is a sub-agent's own."""
+    return "subagents" in file.parts or file.stem.startswith("agent-")
 
 
 def _walk(folder: Path) -> Iterator[Path]:

@@ -30,6 +30,7 @@ class SourceOutcome(msgspec.Struct, omit_defaults=True, kw_only=True):
     children: int = 0
     duplicates: int = 0
     error: str = ""
+    may_retry: bool = False  # another import was at the same session: what failed may succeed when that one is done
     notes: list[str] = []
 
 

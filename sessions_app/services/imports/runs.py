@@ -4,7 +4,8 @@ import contextlib
 import shutil
 import time
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures.process import BrokenProcessPool
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO
@@ -20,7 +21,8 @@ from sessions_app.events.types import EventType
 from sessions_app.models import EventResult, ImportRun
 from sessions_app.models.import_run import ImportState
 from sessions_app.permissions import Action, require
-from sessions_app.services.imports.find import files_of
+from sessions_app.services.imports import parallel
+from sessions_app.services.imports.find import files_of, is_sub_agents
 from sessions_app.services.imports.outcomes import ImportFailedError, SourceOutcome, SourceState
 from sessions_app.services.imports.source import import_source
 
@@ -36,9 +38,10 @@ def _silent(_name: str, _done: int, _total: int, _sources: int) -> None:
     return
 
 
-def import_paths(*, actor: Actor, paths: Iterable[str | Path], progress: ProgressReport = _silent) -> ImportRun:
-    """Imports files and folders in this process and returns the finished run, whose `files` say what came of each.
+def import_paths(*, actor: Actor, paths: Iterable[str | Path], progress: ProgressReport = _silent, may_spawn: bool = False) -> ImportRun:
+    """Imports files and folders and returns the finished run, whose `files` say what came of each.
 
+    `may_spawn`: many files may be read by child processes, which find the settings in the environment.
     Raises what `permissions.require` raises. A source that fails does not stop the others.
     """
     require(actor, Action.IMPORT)
@@ -47,7 +50,7 @@ def import_paths(*, actor: Actor, paths: Iterable[str | Path], progress: Progres
         state=ImportState.RUNNING, requested_by=actor.name, name=", ".join(map(str, given))[:300], heartbeat_at=datetime.now(UTC)
     )
     _tell(EventType.IMPORT_REQUESTED, actor, run)
-    return _Run(run, actor, progress).over_paths(given)
+    return _Run(run, actor, progress, may_spawn=may_spawn).over_paths(given)
 
 
 def request_upload(*, actor: Actor, upload: BinaryIO, name: str = "") -> ImportRun:
@@ -103,10 +106,11 @@ def cancel_import(*, actor: Actor, run_id: uuid.UUID | str) -> ImportRun:
 class _Run:
     """Keeps a run's row up to date while its sources are imported."""
 
-    def __init__(self, run: ImportRun, actor: Actor, progress: ProgressReport) -> None:
+    def __init__(self, run: ImportRun, actor: Actor, progress: ProgressReport, *, may_spawn: bool = False) -> None:
         self.run = run
         self.actor = actor
         self.progress = progress
+        self.may_spawn = may_spawn
         self.outcomes: list[SourceOutcome] = []
         self.counts: dict[str, int] = {}
         self._next_save = time.monotonic() + SAVE_INTERVAL
@@ -122,15 +126,35 @@ class _Run:
 
     def _over_path(self, path: Path) -> None:
         first = len(self.outcomes)
-        for file in files_of(path):
-            if self._is_cancelled:
-                return
-            outcome = self._take(file, name=str(file), is_staged=False)
-            if file == path and outcome.state is SourceState.SKIPPED:
-                outcome.state = SourceState.FAILED  # it was asked for by name
-            self._add(outcome)
+        files = list(files_of(path))
+        sessions = [file for file in files if not is_sub_agents(file)]
+        # Sub-agents come when their sessions are there: two that are written at once could miss each other.
+        for group in (sessions, files[len(sessions) :]):
+            for outcome in self._outcomes(group):
+                if outcome.state is SourceState.SKIPPED and not path.is_dir():
+                    outcome.state = SourceState.FAILED  # it was asked for by name
+                self._add(outcome)
         if all(outcome.state is SourceState.SKIPPED for outcome in self.outcomes[first:]):
             raise ImportFailedError(f"No file in {path} or below it is a session that can be read here. Nothing was changed.")
+
+    def _outcomes(self, files: list[Path]) -> Iterator[SourceOutcome]:
+        """What comes of each file, one after the other or, in a command and for many of them, several at once."""
+        left = {str(file): file for file in files}
+        if self.may_spawn and parallel.is_worthwhile(files):
+            # What a child could not do, because it was killed or another child was at the same session, is done here.
+            with contextlib.suppress(BrokenProcessPool):
+                for outcome in parallel.import_files(actor=self.actor, files=self._until_cancelled(files), run_id=str(self.run.pk)):
+                    if not outcome.may_retry:
+                        del left[outcome.name]
+                        yield outcome
+        for file in self._until_cancelled(list(left.values())):
+            yield self._take(file, name=str(file), is_staged=False)
+
+    def _until_cancelled(self, files: list[Path]) -> Iterator[Path]:
+        for file in files:
+            if self._asked_to_stop():
+                return
+            yield file
 
     def over_upload(self) -> ImportRun:
         outcome = self._take(Path(self.run.staged_path), name=self.run.name, is_staged=True)

@@ -47,7 +47,7 @@ def import_source(
         return SourceOutcome(name=label, state=SourceState.CANCELLED, error=note)
     except IntegrityError:
         text = "Another import of the same session is under way. Nothing of this one was kept; repeat it when the other is done."
-        return SourceOutcome(name=label, state=SourceState.FAILED, error=text)
+        return SourceOutcome(name=label, state=SourceState.FAILED, error=text, may_retry=True)
     except DatabaseError as error:
         return SourceOutcome(name=label, state=SourceState.FAILED, error=database_sentence(error))
     except OSError as error:
@@ -93,9 +93,7 @@ class _SourceImport:
             return self._unchanged(stored)
         return self._fill(reader, reading, session, state, stored)
 
-    def _place(
-        self, reader: Reader, reading: SourceReading, known: SourceFile | None
-    ) -> tuple[Session, SourceFile | None, SourceState]:
+    def _place(self, reader: Reader, reading: SourceReading, known: SourceFile | None) -> tuple[Session, SourceFile | None, SourceState]:
         """Where the file belongs: to the session of its path if it goes on where that one ended, else to the one it names."""
         if known is not None:
             state = sources.compare(self.file, self.size, known)
