@@ -86,9 +86,12 @@ function release(event) {
 
 // A press on the map goes to the stretch under it. The same places are links in the outline, for keys.
 function onMap(event) {
-  const at = event.target.dataset?.at;
   const map = event.target.closest?.("[data-goes-to]");
-  if (at && map) location.assign(map.dataset.goesTo.replace(/([?&]at=)0\b/, `$1${at}`));
+  if (!map) return;
+  const box = map.querySelector("svg").getBoundingClientRect();
+  const y = (1_000 * (event.clientY - box.top)) / box.height;
+  const mark = [...map.querySelectorAll("[data-at]")].findLast((rect) => Number(rect.getAttribute("y")) <= y);
+  if (mark) location.assign(map.dataset.goesTo.replace(/([?&]at=)0\b/, `$1${mark.dataset.at}`));
 }
 
 document.body.addEventListener("click", onMap);
