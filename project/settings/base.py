@@ -64,6 +64,13 @@ TEMPLATES = [
         },
     },
 ]
+# Rendered entries and the counts of lists, in each process: what is lost is made again.
+CACHES = {
+    "default": {
+        "BACKEND": "django.core.cache.backends.locmem.LocMemCache",
+        "OPTIONS": {"MAX_ENTRIES": 4_000, "CULL_FREQUENCY": 4},
+    },
+}
 STATIC_URL = "/static/"
 STATICFILES_DIRS = [ROOT / "static"]
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
