@@ -1,4 +1,4 @@
-"""Where one is in a long history: the user turns around a window, and a map of the whole in at most 600 marks."""
+"""Where one is in a long history: the user turns around a window, and a map of the whole in at most 300 marks."""
 
 import json
 import re
@@ -15,7 +15,7 @@ from sessions_app.selectors.history import HistoryPage
 
 TURNS_EACH_WAY = 50
 TURN_CHARS = 90
-MAX_MARKS = 600
+MAX_MARKS = 300
 MAP_HEIGHT = 1000
 _READ_CHARS = 700
 _TEXT = re.compile(r'"text":"((?:[^"\\]|\\.)*)')
@@ -80,7 +80,7 @@ def outline(session_id: uuid.UUID, page: HistoryPage) -> Outline:
 
 
 def minimap(session: Session, page: HistoryPage) -> Minimap | None:
-    """The map, or None for a history that fits a window. One query over some 600 places, cached until the history grows."""
+    """The map, or None for a history that fits a window. One query over some 300 places, cached until the history grows."""
     if page.window.first is None or page.window.last is None or session.entry_count <= page.window.last - page.window.first + 1:
         return None
     sums = _sums(session)
@@ -118,7 +118,7 @@ def _mark(page: HistoryPage, left: tuple[int, int], right: tuple[int, int], tota
 
 
 def _sums(session: Session) -> list[tuple[int, int]]:
-    """Index and prefix sum of tokens at up to 601 places, the end included."""
+    """Index and prefix sum of tokens at up to 301 places, the end included."""
     key = f"minimap:{session.pk}:{session.entry_count}"
     known: list[tuple[int, int]] | None = cache.get(key)
     if known is None:
