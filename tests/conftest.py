@@ -1,6 +1,7 @@
 """The cast, and what every test shares."""
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -22,12 +23,13 @@ PASSWORD = "correct horse battery"
 BROWSER_TESTS = Path(__file__).parent / "e2e"
 
 
-@pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
     """Browser tests come last: the driver leaves a loop in this thread, after which no async test can run."""
-    for item in items:
+    for item in items:  # before the others, since `-m` looks at the marks
         if BROWSER_TESTS in item.path.parents:
             item.add_marker(pytest.mark.e2e)
+    yield
     items.sort(key=lambda item: BROWSER_TESTS in item.path.parents)
 
 

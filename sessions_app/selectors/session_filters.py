@@ -1,7 +1,8 @@
 """What the list of sessions can be filtered by: the views, the filters, what they offer, how many match."""
 
+from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from django.core.cache import cache
@@ -12,6 +13,7 @@ from sessions_app.selectors.agents import agent_name
 
 ATTENTION_PRESSURE = 0.9
 PRESSURES = (50, 80, 90)  # per cent that the filter offers
+OFFERED_PROJECTS = 100
 CACHED_S = 10  # counts and choices may be this old
 _FACETS_KEY = "session_filters.facets"
 
@@ -81,6 +83,11 @@ class FilterChoices:
     offered: tuple[Choice, ...]
     chosen: str = ""
 
+    def choosing(self, value: str, label: str) -> "FilterChoices":
+        """The filter with a value chosen, which is then offered, also when it is none of the usual ones."""
+        is_offered = not value or any(choice.value == value for choice in self.offered)
+        return replace(self, chosen=value, offered=self.offered if is_offered else (Choice(value, label), *self.offered))
+
 
 @dataclass(frozen=True)
 class Facets:
@@ -103,7 +110,7 @@ def facets_and_matching(filters: SessionFilters) -> tuple[Facets, int]:
             choices=_choices(
                 agents={row["agent"] for row in rows},
                 models={row["model"] for row in rows if row["model"]},
-                projects={(str(row["project_id"]), row["project__name"]) for row in rows if row["project_id"]},
+                projects=_largest_projects(rows),
             ),
         )
         cache.set(_FACETS_KEY, facets, CACHED_S)
@@ -111,6 +118,15 @@ def facets_and_matching(filters: SessionFilters) -> tuple[Facets, int]:
     if filters.is_set:
         return facets, Session.objects.listed().aggregate(matching=matching)["matching"]
     return facets, facets.counts[filters.view]
+
+
+def _largest_projects(rows: list[dict[str, Any]]) -> set[tuple[str, str]]:
+    """(id, name) of the projects with the most sessions: thousands of them would be most of the page's bytes."""
+    sizes: Counter[tuple[str, str]] = Counter()
+    for row in rows:
+        if row["project_id"]:
+            sizes[str(row["project_id"]), row["project__name"]] += row["in_all"]
+    return {project for project, _ in sizes.most_common(OFFERED_PROJECTS)}
 
 
 def _choices(agents: set[str], models: set[str], projects: set[tuple[str, str]]) -> tuple[FilterChoices, ...]:

@@ -1,7 +1,7 @@
 """The list of sessions: one page of rows, and each row by itself."""
 
 import uuid
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 
 from sessions_app.engine.terms import Origin
@@ -107,10 +107,11 @@ def session_list_page(filters: SessionFilters, *, sort: str = DEFAULT_SORT, reve
     query = _rows().filter(VIEWS[filters.view][1], filters.condition())
     sessions, position = page_of(query, ordering, Cursor.decode(cursor, ordering), PAGE_ROWS)
     facets, matching = facets_and_matching(filters)
+    rows = tuple(_row(session) for session in sessions)
     return SessionListPage(
-        rows=tuple(_row(session) for session in sessions),
+        rows=rows,
         tabs=tuple(ViewTab(key, label, facets.counts[key]) for key, (label, _) in VIEWS.items()),
-        choices=tuple(replace(choice, chosen=filters.value_of(choice.name)) for choice in facets.choices),
+        choices=tuple(choice.choosing(filters.value_of(choice.name), _label(choice.name, filters, rows)) for choice in facets.choices),
         filters=filters,
         sort=sort,
         descending=ordering.descending,
@@ -124,6 +125,11 @@ def row(session_id: uuid.UUID | str) -> SessionRow | None:
     """The session's row, or None when it does not stand in the list. One query."""
     session = _rows().filter(pk=session_id).first()
     return None if session is None else _row(session)
+
+
+def _label(name: str, filters: SessionFilters, rows: tuple[SessionRow, ...]) -> str:
+    """What a chosen value is called that is not among those on offer."""
+    return rows[0].project if name == "project" and rows else filters.value_of(name)
 
 
 def _rows() -> SessionQuerySet:
