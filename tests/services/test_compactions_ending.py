@@ -13,7 +13,7 @@ from sessions_app.models import Compaction, Entry, Event, Lease, Session, Sessio
 from sessions_app.services import sweeper
 from sessions_app.services.compactions import keeper, lease
 from sessions_app.services.compactions.cancel import UnknownCompaction, cancel
-from sessions_app.services.compactions.request import request
+from sessions_app.services.compactions.request import request, start_waiting
 from sessions_app.services.compactions.run import run_compaction
 from sessions_app.services.compactions.transitions import TRANSITIONS, move
 from tests.services.compaction_scenes import (
@@ -214,6 +214,20 @@ def test_a_waiting_attempt_starts_when_its_session_is_idle(support_actor, queued
     assert (fresh(compaction).status, fresh(session).status) == (Status.REQUESTED, SessionStatus.COMPACTING)
     run_compaction(compaction.pk)
     assert (fresh(compaction).status, fresh(session).status) == (Status.COMPLETED, SessionStatus.IDLE)
+
+
+def test_a_waiting_attempt_goes_on_waiting_when_its_session_is_busy_again(support_actor):
+    """Between the look of the sweep and the start, a turn may have begun."""
+    session = long_session(status=SessionStatus.WORKING)
+    compaction = request(actor=support_actor, session=session).compaction
+    assert not start_waiting(compaction.pk, session.pk)
+    assert (fresh(compaction).status, fresh(session).status) == (Status.WAITING_FOR_IDLE, SessionStatus.WORKING)
+
+
+def test_a_session_never_goes_back_to_compacting(support_actor):
+    session = long_session(status=SessionStatus.COMPACTING)
+    run_compaction(request(actor=support_actor, session=session).compaction.pk)
+    assert fresh(session).status == SessionStatus.IDLE
 
 
 def test_a_waiting_attempt_ends_when_its_session_never_becomes_idle(support_actor):

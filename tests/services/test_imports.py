@@ -8,6 +8,9 @@ from sessions_app.engine.terms import Lineage, Role
 from sessions_app.events.log import session_stream
 from sessions_app.models import Blob, Compaction, Entry, Event, Session, SourceFile
 from sessions_app.selectors import plans
+from sessions_app.services.compactions.request import request
+from sessions_app.services.compactions.run import run_compaction
+from sessions_app.services.imports import finish
 from sessions_app.services.imports.outcomes import SourceState
 from tests.readers.rows import SESSION, answer, call, encode, prompt, result
 from tests.services.import_scenes import rows, stored, take, the_session, write
@@ -166,6 +169,26 @@ def test_a_session_works_while_its_turn_is_open_and_young(tmp_path, age, last, s
     last = {**last, "timestamp": (datetime.now(UTC) - age).isoformat()}
     take(write(tmp_path, encode([prompt("u", None), last])))
     assert the_session().status == status
+
+
+@pytest.mark.parametrize("moment", ["begins", "ends"])
+def test_a_compaction_that_begins_or_ends_meanwhile_decides_the_status(tmp_path, monkeypatch, support_actor, moment):
+    """What the import read of the session when it opened it may be old by its end."""
+    monkeypatch.setattr("sessions_app.queue.enqueue", lambda *task: None)
+    path = write(tmp_path)
+    take(path)
+    session = the_session()
+    compaction = request(actor=support_actor, session=session).compaction if moment == "ends" else None
+    complete = finish._complete_main
+
+    def complete_late(*args):
+        request(actor=support_actor, session=session) if compaction is None else run_compaction(compaction.pk)
+        complete(*args)
+
+    monkeypatch.setattr(finish, "_complete_main", complete_late)
+    path.write_bytes(encode([*rows(), prompt("u9", "a6", "Go on")]))
+    take(path)
+    assert the_session().status == ("compacting" if moment == "begins" else "idle")
 
 
 def _agent_file(tmp_path, agent="abc", session=SESSION, text="Where are totals?"):

@@ -52,6 +52,8 @@ def end(compaction_id: uuid.UUID, ended: Ended, *, token: uuid.UUID | None = Non
     One transaction: terminal status, lease freed, session given back, the terminal event.
     """
     with transaction.atomic():
+        # The session's row first, as in a commit: two that end the same attempt then wait, and never block each other.
+        Session.objects.select_for_update(of=("self",)).filter(compactions=compaction_id).first()
         moved = move(
             compaction_id,
             ended.status,

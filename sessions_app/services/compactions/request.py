@@ -146,8 +146,13 @@ def _start(
 
 
 def start_waiting(compaction_id: uuid.UUID, session_id: uuid.UUID) -> bool:
-    """Lets an attempt run that waited for its session to become idle. One transaction; the task follows its commit."""
+    """Lets an attempt run that waited for its session to become idle. One transaction; the task follows its commit.
+
+    False when it is no longer waiting, or the session is busy again.
+    """
     with transaction.atomic():
+        if Session.objects.select_for_update().get(pk=session_id).is_busy:
+            return False
         if not move(compaction_id, Status.REQUESTED, heartbeat_at=Now(), deadline_at=None):
             return False
         hold_session(compaction_id, session_id)
@@ -156,8 +161,10 @@ def start_waiting(compaction_id: uuid.UUID, session_id: uuid.UUID) -> bool:
 
 
 def hold_session(compaction_id: uuid.UUID, session_id: uuid.UUID) -> None:
-    """Shows the session as compacting, and remembers what it was. Call in the transaction that requests the attempt."""
+    """Shows the session as compacting, and remembers what it was. Call in the transaction that locked its row."""
     before = Session.objects.values_list("status", flat=True).get(pk=session_id)
+    if before == SessionStatus.COMPACTING:
+        before = SessionStatus.IDLE  # nothing else can hold it: there is one attempt at a time
     Compaction.objects.filter(pk=compaction_id).update(session_status_before=before)
     Session.objects.filter(pk=session_id).update(status=SessionStatus.COMPACTING)
 

@@ -76,13 +76,15 @@ def _settle_usage(writer: SourceWriter, reading: SourceReading) -> None:
 
 def _complete_main(lane: Lane, facts: SessionFacts, report: ParseReport) -> None:
     last = parse_time(facts.last_activity or lane.last_time)
+    # Read again: a compaction may have begun or ended since the import opened the session.
+    session = Session.objects.select_for_update().get(pk=lane.session.pk)
     values: dict[str, object] = {
         "project": project_of(facts.cwd),
         "agent_version": facts.version,
         "model": facts.model[:100],
         "working_directory": facts.cwd[:500],
         "branch": facts.branch[:200],
-        "status": _status(lane.session, last, is_open=facts.open_turn),
+        "status": _status(session, last, is_open=facts.open_turn),
         "is_complete": True,
         "started_at": parse_time(facts.started or lane.first_time),
         "warning_count": sum(report.by_problem.values()),
