@@ -105,7 +105,8 @@ class _SweepThread:
 
     def stop(self) -> None:
         self._closing.set()
-        self._thread.join(1)
+        if self._thread.is_alive():
+            self._thread.join(1)
 
     def _run(self) -> None:
         at_start = True
@@ -115,8 +116,8 @@ class _SweepThread:
                 at_start = False
                 if report != sweeper.SweepReport():
                     logger.info("swept", found=report.words())
-            except DatabaseError as error:
-                logger.warning("sweep_failed", error=type(error).__name__)
+            except Exception as error:  # whatever it is: without sweeps, what a worker leaves behind would stay open for ever
+                logger.warning("sweep_failed", error=type(error).__name__, exc_info=not isinstance(error, DatabaseError))
             finally:
                 connection.close()
             if self._closing.wait(sweeper.EVERY_S):

@@ -3,6 +3,8 @@
 import uuid
 
 from celery import shared_task
+from celery.exceptions import Reject
+from celery.worker import state as worker
 
 from sessions_app import queue
 from sessions_app.services.compactions import run as compactions
@@ -11,9 +13,17 @@ from sessions_app.services.imports import runs as imports
 
 @shared_task(name=queue.RUN_COMPACTION)
 def run_compaction(compaction_id: str) -> None:
+    _begin()
     compactions.run_compaction(uuid.UUID(compaction_id))
 
 
 @shared_task(name=queue.IMPORT_SESSIONS)
 def import_sessions(run_id: str) -> None:
+    _begin()
     imports.run_import(uuid.UUID(run_id))
+
+
+def _begin() -> None:
+    """Gives the task back when its worker is about to stop: begun now, it would be cut off and end as failed."""
+    if worker.should_stop is not None:
+        raise Reject("the worker stops", requeue=True)

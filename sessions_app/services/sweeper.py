@@ -6,6 +6,7 @@ It may run in several processes at once: every change is a conditional one.
 import uuid
 from dataclasses import dataclass, fields
 from datetime import timedelta
+from pathlib import Path
 
 from django.db import transaction
 from django.db.models import Q
@@ -16,10 +17,11 @@ from sessions_app.engine.terms import Status
 from sessions_app.events import log
 from sessions_app.events.actors import system_actor
 from sessions_app.events.types import EventType
-from sessions_app.models import BUSY_STATUSES, Compaction, ImportRun, ImportState, Session, SessionStatus
+from sessions_app.models import BUSY_STATUSES, Compaction, EventResult, ImportRun, ImportState, Session, SessionStatus
 from sessions_app.services.compactions import lease
 from sessions_app.services.compactions.endings import NEVER_IDLE, WORKER_LOST, end
 from sessions_app.services.compactions.request import start_waiting
+from sessions_app.services.imports.runs import IMPORTS_STREAM
 
 SWEEPER = system_actor("sweeper")
 EVERY_S = 10
@@ -103,13 +105,22 @@ def _fail_silent_imports() -> int:
         state=ImportState.RUNNING, last_sign__lte=Now() - timedelta(seconds=IMPORT_SILENT_S)
     )
     count = 0
-    for run_id in list(rows.values_list("pk", flat=True)):
+    for run_id, staged in list(rows.values_list("pk", "staged_path")):
         with transaction.atomic():
             error = "The process that ran this import stopped. What it had finished is kept; import again to get the rest."
             if not rows.filter(pk=run_id).update(state=ImportState.FAILED, error=error, finished_at=Now()):
                 continue
-            log.append(log.SECURITY, EventType.IMPORT_FINISHED, actor=SWEEPER, target=("import", str(run_id)), reason="worker_lost")
+            log.append(
+                IMPORTS_STREAM,
+                EventType.IMPORT_FINISHED,
+                actor=SWEEPER,
+                result=EventResult.FAILED,
+                target=("import", str(run_id)),
+                reason="worker_lost",
+            )
             count += 1
+        if staged:
+            Path(staged).unlink(missing_ok=True)  # nobody takes this upload up again
     return count
 
 

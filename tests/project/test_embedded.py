@@ -5,9 +5,11 @@ import time
 
 import pytest
 
+from project import embedded
 from project.embedded import BackgroundWork
 from sessions_app import queue
 from sessions_app.engine.terms import SkipReason, Status
+from sessions_app.services import sweeper
 from sessions_app.services.compactions.request import request
 from tests.services.compaction_scenes import fresh, long_session, make_slow, wait_until
 
@@ -73,3 +75,39 @@ def test_the_sweep_runs_beside_the_workers(support_actor, monkeypatch):
     work.start()
     wait_until(lambda: fresh(compaction).status == Status.COMPLETED)
     assert work.stop()
+
+
+def test_what_waits_behind_running_compactions_is_not_begun_by_a_stop(support_actor):
+    """The workers hold tasks ahead of time: one that begins as another is cut off would be cut off as well."""
+    work = BackgroundWork(sweeps=False)
+    work.start()
+    compactions = []
+    for _ in range(5):
+        session = long_session()
+        make_slow(session)
+        compactions.append(request(actor=support_actor, session=session).compaction)
+    wait_until(lambda: sum(fresh(compaction).status == Status.RUNNING for compaction in compactions) == 2)
+    assert work.stop()
+    assert sorted(fresh(compaction).status for compaction in compactions) == [Status.FAILED] * 2 + [Status.REQUESTED] * 3
+
+
+def test_work_that_never_started_stops_without_fuss():
+    assert BackgroundWork().stop()
+
+
+def test_a_sweep_that_fails_is_not_the_last_one(monkeypatch):
+    swept = []
+
+    def sweep(*, at_start: bool) -> sweeper.SweepReport:
+        swept.append(at_start)
+        if len(swept) == 1:
+            raise RuntimeError
+        return sweeper.SweepReport()
+
+    monkeypatch.setattr(sweeper, "sweep", sweep)
+    monkeypatch.setattr(sweeper, "EVERY_S", 0.02)
+    thread = embedded._SweepThread()
+    thread.start()
+    wait_until(lambda: len(swept) > 2)
+    thread.stop()
+    assert swept[:3] == [True, True, False]

@@ -5,11 +5,12 @@ from datetime import timedelta
 from threading import Thread
 
 import pytest
+from django.db import InterfaceError
 from django.db.models.functions import Now
 
 from sessions_app.engine.terms import OPEN_STATUSES, Outcome, SkipReason, Status
 from sessions_app.events.actors import Actor
-from sessions_app.models import Compaction, Entry, Event, Lease, Session, SessionStatus
+from sessions_app.models import Compaction, Entry, Event, EventResult, ImportRun, ImportState, Lease, Session, SessionStatus
 from sessions_app.services import sweeper
 from sessions_app.services.compactions import keeper, lease
 from sessions_app.services.compactions.cancel import UnknownCompaction, cancel
@@ -118,6 +119,22 @@ def test_a_deadline_ends_the_attempt_within_a_second_and_changes_nothing(support
     assert time.monotonic() - begun < 2.5
     assert (fresh(compaction).status, compaction.outcome) == (Status.TIMED_OUT, Outcome.TIMED_OUT)
     assert history_digest(slow_session) == before
+
+
+def test_an_attempt_hears_of_its_cancel_also_after_its_keeper_lost_the_connection(support_actor, slow_session, monkeypatch):
+    look, failures = keeper.Keeper._look, [InterfaceError("connection already closed"), RuntimeError()]
+
+    def failing_look(self):
+        if failures:
+            raise failures.pop()
+        return look(self)
+
+    monkeypatch.setattr(keeper.Keeper, "_look", failing_look)
+    compaction, thread = started(support_actor, slow_session)
+    wait_until(lambda: not failures)
+    cancel(actor=support_actor, session=slow_session, compaction_id=compaction.pk)
+    thread.join(5)
+    assert fresh(compaction).status == Status.CANCELLED
 
 
 def test_entries_that_arrive_while_it_runs_stay_in_the_tail(support_actor):
@@ -247,3 +264,15 @@ def test_a_working_session_that_wrote_nothing_for_five_minutes_is_idle(db):
     assert sweeper.sweep().idled == 1
     assert (fresh(quiet).status, fresh(lively).status) == (SessionStatus.IDLE, SessionStatus.WORKING)
     assert Event.objects.get(type="session.status_changed").after == {"status": "idle"}
+
+
+def test_an_import_whose_process_is_gone_ends_as_failed_and_its_upload_goes(tmp_path):
+    staged = tmp_path / "upload"
+    staged.write_text("{}")
+    run = ImportRun.objects.create(state=ImportState.RUNNING, name="a.jsonl", staged_path=str(staged))
+    assert sweeper.sweep().imports_failed == 0
+    ImportRun.objects.update(requested_at=Now() - timedelta(seconds=121))
+    assert sweeper.sweep().imports_failed == 1
+    event = Event.objects.get(type="import.finished")
+    assert (event.stream, event.result, event.target_id) == ("imports", EventResult.FAILED, str(run.pk))
+    assert (fresh(run).state, staged.exists()) == (ImportState.FAILED, False)

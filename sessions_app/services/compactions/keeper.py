@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import Self
 
 import structlog
-from django.db import DatabaseError, connection
+from django.db import DatabaseError, InterfaceError, connection
 from django.db.models import BooleanField, ExpressionWrapper, Q
 from django.db.models.functions import Now
 
@@ -72,9 +72,17 @@ class Keeper:
                     self._on_tick()
                 except lease.LeaseLost:
                     self._stop = self._stop or Stop.LEASE_LOST
-                except DatabaseError as failure:
-                    # The next look may succeed; if none does, the lease lapses, and with it the right to write.
-                    logger.warning("keeper_failed", compaction=str(self.held.compaction_id), error=type(failure).__name__)
+                except Exception as failure:
+                    # Whatever it is: a keeper that is gone would leave its attempt deaf to cancel and deadline. The next
+                    # look, on a new connection, may succeed; if none does, the lease lapses, and with it the right to write.
+                    is_expected = isinstance(failure, DatabaseError | InterfaceError)
+                    logger.warning(
+                        "keeper_failed",
+                        compaction=str(self.held.compaction_id),
+                        error=type(failure).__name__,
+                        exc_info=not is_expected,
+                    )
+                    connection.close()
         finally:
             connection.close()
 
