@@ -14,6 +14,7 @@ from sessions_app.readers.claude_code_rows import CHAIN_TYPES, SIDE_TYPES
 from sessions_app.readers.recovery import recover
 
 HEAD_BYTES = 1 << 18
+MAX_FIRST_LINE = 1 << 24
 MAX_ROWS = 50  # that are looked at
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _AGENT_STEM = re.compile(r"(?:^|__)agent-([\w-]+)$")
@@ -50,6 +51,9 @@ def identify(source: BinaryIO, path: str) -> SourceIdentity:
     start = source.tell()
     rows = _rows(source.read(HEAD_BYTES))
     source.seek(start)
+    if not rows:
+        rows = _rows(source.readline(MAX_FIRST_LINE))
+        source.seek(start)
     stem = PurePath(path).stem
     named = [session for row in rows if (session := text_of(row.get("sessionId")))]
     first_of_chain = next((row for row in rows if row.get("type") in CHAIN_TYPES), {})

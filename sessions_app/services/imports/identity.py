@@ -20,10 +20,19 @@ def child_key_of(parent: Session, child_key: str) -> str:
     return f"{parent.source_key}/agent-{child_key}"[:MAX_KEY]
 
 
-def find_or_make(source_key: str, *, agent: str, title: str, parent: Session | None = None) -> Session:
-    """The session of that key. A new one is incomplete: no list shows it until its import ends."""
-    known = Session.objects.filter(source_key=source_key).first()
-    return known or Session.objects.create(
+def find(source_key: str) -> Session | None:
+    """The session of that key, if there is one."""
+    return Session.objects.filter(source_key=source_key).first()
+
+
+def side_chains_of(parent: Session) -> dict[str, Session]:
+    """Key → session of everything that hangs on a parent's key, its sub-agents' own files among them."""
+    return {session.source_key: session for session in Session.objects.filter(source_key__startswith=f"{parent.source_key}/agent-")}
+
+
+def make(source_key: str, *, agent: str, title: str, parent: Session | None = None) -> Session:
+    """A new session. It is incomplete: no list shows it until its import ends."""
+    return Session.objects.create(
         source_key=source_key,
         title=title[:300] or "Untitled session",
         agent=agent,

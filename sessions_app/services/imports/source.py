@@ -99,7 +99,13 @@ class _SourceImport:
             state = sources.compare(self.file, self.size, known)
             if state is not SourceState.REWRITTEN:
                 return known.session, known, state
-        session = self._session(reader, reading)
+        who = reading.identity()
+        key = identity.session_key(reader.name, who)
+        session = identity.find(key)
+        if session is None:
+            parent = identity.parent_of(reader.name, who)
+            made = identity.make(key, agent=reader.name, title=Path(self.reader_path).stem, parent=parent)
+            return made, None, SourceState.NEW
         stored = session.source_files.order_by("-version", "-imported_at").first()
         return session, stored, sources.compare(self.file, self.size, stored)
 
@@ -112,13 +118,6 @@ class _SourceImport:
         if reader is None:
             raise NoSessionError(f"This is no session file that can be read here (known: {known_formats()}). Nothing was changed.")
         return reader
-
-    def _session(self, reader: Reader, reading: SourceReading) -> Session:
-        """The session that the ids inside the file name."""
-        who = reading.identity()
-        key = identity.session_key(reader.name, who)
-        parent = identity.parent_of(reader.name, who)
-        return identity.find_or_make(key, agent=reader.name, title=Path(self.reader_path).stem, parent=parent)
 
     def _unchanged(self, known: SourceFile) -> SourceOutcome:
         session = known.session
@@ -180,16 +179,20 @@ class _LaneOpener:
         self.session = session
         self.source = source
         self.agent = agent
+        self.known: dict[str, Session] | None = None  # looked up when the first side chain begins
 
     def __call__(self, child_key: str) -> Lane:
-        session = self.session
-        if child_key:
-            key = identity.child_key_of(self.session, child_key)
-            session = identity.find_or_make(key, agent=self.agent, title="Side chain", parent=self.session)
+        session = self._side_chain(child_key) if child_key else self.session
         lane = Lane(session)
         if session.entry_count:
             lane.resume(self.source)
         return lane
+
+    def _side_chain(self, child_key: str) -> Session:
+        if self.known is None:
+            self.known = identity.side_chains_of(self.session)
+        key = identity.child_key_of(self.session, child_key)
+        return self.known.get(key) or identity.make(key, agent=self.agent, title="Side chain", parent=self.session)
 
 
 def _notes(state: SourceState, source: SourceFile) -> list[str]:
