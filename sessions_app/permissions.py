@@ -6,9 +6,11 @@ from enum import StrEnum
 from typing import Any
 
 from django.conf import settings
+from django.contrib.auth import HASH_SESSION_KEY
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, User
 from django.contrib.sessions.backends.base import SessionBase
 from django.http import HttpRequest
+from django.utils.crypto import constant_time_compare
 
 from sessions_app.events import log
 from sessions_app.events.actors import Actor
@@ -87,18 +89,20 @@ def actor_of(request: HttpRequest) -> Actor:
 def actor_of_socket(scope: Mapping[str, Any]) -> Actor:
     """The actor behind a websocket, as things stand now: user, groups and sign-in are read again each time.
 
-    Somebody who signed out, or was switched off, is anonymous from then on.
+    Somebody who signed out, was switched off or got another password is anonymous from then on.
     """
     address = str((scope.get("client") or [""])[0])
-    signed_in = scope["user"].is_authenticated and _is_session_alive(scope.get("session"))
-    user = User.objects.filter(pk=scope["user"].pk, is_active=True).first() if signed_in else None
-    if user is None:
+    user = User.objects.filter(pk=scope["user"].pk, is_active=True).first() if scope["user"].is_authenticated else None
+    if user is None or not _is_still_signed_in(user, scope.get("session")):
         return Actor(kind=ActorKind.ANONYMOUS, address=address)
     return Actor(kind=ActorKind.USER, id=str(user.pk), name=user.get_username(), role=role_of(user), address=address)
 
 
-def _is_session_alive(session: SessionBase | None) -> bool:
-    return session is None or session.session_key is None or session.exists(session.session_key)
+def _is_still_signed_in(user: User, session: SessionBase | None) -> bool:
+    if session is None or session.session_key is None:
+        return True
+    stored = session.__class__(session.session_key)  # what it says now; nothing once it has expired
+    return constant_time_compare(stored.get(HASH_SESSION_KEY, ""), user.get_session_auth_hash())
 
 
 def command_actor(name: str = "") -> Actor:
@@ -142,6 +146,8 @@ def require(actor: Actor, action: Action, *, target: tuple[str, str] = ("", ""),
 
 def access_session(actor: Actor, session_id: uuid.UUID | str, action: Action) -> Session:
     """The session, if the actor may do `action` with it; else an event and `NoAccess` or `ActionRefused`."""
+    if not allows(actor, Action.READ):
+        require(actor, action, target=("session", str(session_id)))  # before the look: also whether it exists is not for them
     session = Session.objects.select_related("project", "parent", "active_agent", "active_console", "running").filter(pk=session_id).first()
     if session is None:
         log.append(

@@ -37,7 +37,7 @@ def session_frame(session_id: uuid.UUID, after: int) -> Frame:
     """The state of a session, if anything happened after `after`; else no message. Queries: one, and those of its parts."""
     changes = followed.changes_after(session_id, after)
     if not changes.types:
-        return Frame((), after)
+        return Frame((), changes.seq)
     changed = {part for event_type in changes.types for part in _CHANGED_BY.get(event_type, ())} | {_EVENTS}
     context = {
         "panel": compaction_panel.panel(session_id),
@@ -49,7 +49,7 @@ def session_frame(session_id: uuid.UUID, after: int) -> Frame:
 
 
 def list_frame(after: int) -> Frame:
-    """The rows of the sessions that changed after `after`, one message each: a page takes those that it shows."""
+    """The rows of the sessions that changed after `after`, one message each: a page takes those that it shows. Two queries."""
     changed, cursor = followed.sessions_changed_after(after)
-    rows = [session_list.row(session_id) for session_id in changed]
-    return Frame(tuple(render_to_string("components/session_row.html", {"row": row}) for row in rows if row is not None), cursor)
+    rows = session_list.rows(changed)
+    return Frame(tuple(render_to_string("components/session_row.html", {"row": row}) for row in rows), cursor)

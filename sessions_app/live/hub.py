@@ -25,7 +25,7 @@ PAUSE_AFTER_FAILURE_S = 1
 GAP_S = 0.25
 """Between two looks: a page is told at most four times a second, and the first time at once."""
 
-QUEUE_MESSAGES = 64
+QUEUE_MESSAGES = 256  # more than the rows that one look at the list may bring
 Render = Callable[[int], Frame]
 
 # Rendering has threads of its own, so that a burst of notices does not keep pages waiting.

@@ -13,7 +13,7 @@ MAX_CHANGED_SESSIONS = 200
 
 @dataclass(frozen=True)
 class Changes:
-    """`seq`: the last event that was seen. `types`: which types of event lie between the cursor and it."""
+    """`seq`: the last event that was seen, never one that does not exist. `types`: which types of event lie before it."""
 
     seq: int
     types: frozenset[str]
@@ -25,10 +25,13 @@ def session_cursor(session_id: uuid.UUID | str) -> int:
 
 
 def changes_after(session_id: uuid.UUID | str, seq: int) -> Changes:
-    """What happened to a session after `seq`. One query."""
+    """What happened to a session after `seq`. One query; two when nothing did."""
     rows = Event.objects.filter(stream=session_stream(session_id), seq__gt=seq).values("type").annotate(last=Max("seq")).order_by()
     found = {row["type"]: row["last"] for row in rows}
-    return Changes(seq=max(found.values(), default=seq), types=frozenset(found))
+    if not found:
+        # A cursor beyond the end (forged, or of a database that was put back) must not hide what is still to come.
+        return Changes(seq=min(seq, session_cursor(session_id)), types=frozenset())
+    return Changes(seq=max(found.values()), types=frozenset(found))
 
 
 def list_cursor() -> int:
@@ -41,4 +44,4 @@ def sessions_changed_after(cursor: int) -> tuple[tuple[uuid.UUID, ...], int]:
     rows = Event.objects.filter(pk__gt=cursor).values("stream").annotate(last=Max("pk")).order_by("-last")
     found = list(rows[: MAX_CHANGED_SESSIONS + 1])
     changed = [uuid.UUID(row["stream"].removeprefix(SESSION_PREFIX)) for row in found if row["stream"].startswith(SESSION_PREFIX)]
-    return tuple(changed[:MAX_CHANGED_SESSIONS]), found[0]["last"] if found else cursor
+    return tuple(changed[:MAX_CHANGED_SESSIONS]), found[0]["last"] if found else min(cursor, list_cursor())

@@ -2,19 +2,23 @@
 
 import re
 import uuid
+from datetime import UTC, datetime
 
 import pytest
 from asgiref.sync import sync_to_async
 from django.contrib.auth.models import Group
+from django.contrib.sessions.models import Session as SignIn
 
 from sessions_app.events import log
 from sessions_app.events.actors import system_actor
 from sessions_app.events.types import EventType
+from sessions_app.live.fragments import list_frame
 from sessions_app.models import Event, EventResult, SessionStatus
 from sessions_app.selectors import followed
 from sessions_app.services.compactions.request import request
 from sessions_app.services.compactions.run import run_compaction
 from tests.services.compaction_scenes import long_session
+from tests.stored import store_session
 
 pytestmark = pytest.mark.django_db(transaction=True)
 in_database = sync_to_async
@@ -139,15 +143,18 @@ async def test_another_site_cannot_open_a_socket_in_somebodys_name(session, oper
         assert not socket.was_accepted
 
 
-@pytest.mark.parametrize("loss", ["sign-out", "no group", "switched off"])
+@pytest.mark.parametrize("loss", ["sign-out", "sign-in expired", "another password", "no group", "switched off"])
 async def test_a_socket_ends_when_its_person_loses_the_right(session, operator, connect, monkeypatch, loss):
     monkeypatch.setattr("sessions_app.live.consumers.RECHECK_S", 0.1)
 
     def lose():
         if loss == "sign-out":
-            from django.contrib.sessions.models import Session as SignIn
-
             SignIn.objects.all().delete()
+        elif loss == "sign-in expired":
+            SignIn.objects.update(expire_date=datetime(2020, 1, 1, tzinfo=UTC))
+        elif loss == "another password":
+            operator.set_password("a new one, for the old one got known")
+            operator.save()
         elif loss == "no group":
             operator.groups.remove(Group.objects.get(name="operators"))
         else:
@@ -195,3 +202,37 @@ async def test_the_list_is_caught_up_with_rows_that_changed_before_it_connected(
     await in_database(say)(session)
     async with connect(f"/ws/sessions/?after={cursor}", operator) as socket:
         assert f'id="row-{session.pk}"' in await socket.receive_from(timeout=2)
+
+
+@pytest.mark.parametrize("place", ["session", "list"])
+async def test_a_cursor_from_the_future_keeps_nothing_from_anybody(session, operator, connect, place):
+    """All sockets of a page share one reader: where one of them says it begins must not decide what others miss."""
+    seq = (await in_database(say)(session)).seq
+    pk = await in_database(followed.list_cursor)()
+    path, now = (path_of(session, after=""), seq) if place == "session" else ("/ws/sessions/?after=", pk)
+    async with connect(f"{path}{10**15}", operator) as forged:
+        assert await forged.receive_nothing(timeout=0.2)
+        async with connect(f"{path}{now}", operator) as honest:
+            await in_database(say)(session)
+            assert str(session.pk) in await honest.receive_from(timeout=2)
+            assert str(session.pk) in await forged.receive_from(timeout=2)
+
+
+async def test_the_list_is_caught_up_however_many_rows_changed_at_once(operator, connect):
+    cursor = await in_database(followed.list_cursor)()
+
+    def change_many():
+        for _ in range(followed.MAX_CHANGED_SESSIONS):
+            say(store_session())
+
+    await in_database(change_many)()
+    async with connect(f"/ws/sessions/?after={cursor}", operator) as socket:
+        for _ in range(followed.MAX_CHANGED_SESSIONS):
+            assert 'id="row-' in await socket.receive_from(timeout=2)
+
+
+def test_many_changed_rows_are_read_with_two_queries(django_assert_num_queries):
+    for _ in range(30):
+        say(store_session())
+    with django_assert_num_queries(2):
+        assert len(list_frame(0).messages) == 30

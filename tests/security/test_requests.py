@@ -8,6 +8,7 @@ from django.urls import reverse
 
 from sessions_app.models import Event
 from tests.conftest import PASSWORD
+from tests.stored import store_session
 
 POLICY = {
     "default-src": "'none'",
@@ -97,6 +98,14 @@ def test_who_is_in_no_group_finds_nothing_at_all(outsider, client):
     assert client.get("/").status_code == 404
     assert client.get(reverse("session-detail", args=[uuid.uuid4()])).status_code == 404
     assert set(Event.objects.values_list("type", "result")) == {("access.refused", "refused")}
+
+
+def test_who_is_in_no_group_does_not_learn_which_sessions_exist(outsider, client):
+    client.force_login(outsider)
+    addresses = [reverse("session-detail", args=[pk]) for pk in (store_session().pk, uuid.uuid4())]
+    answers = [client.get(address, headers={"HX-Request": "true"}) for address in addresses]  # without the token of a page
+    there, nowhere = (answer.content.decode().replace(answer["X-Request-Id"], "") for answer in answers)
+    assert there == nowhere
 
 
 @pytest.mark.parametrize(
