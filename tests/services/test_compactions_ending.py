@@ -8,7 +8,8 @@ import pytest
 from django.db import InterfaceError
 from django.db.models.functions import Now
 
-from sessions_app.engine.terms import OPEN_STATUSES, Outcome, SkipReason, Status
+from sessions_app.engine.entries import Checkpoint, Segment
+from sessions_app.engine.terms import OPEN_STATUSES, Lineage, Outcome, SegmentKind, SkipReason, Status
 from sessions_app.events.actors import Actor
 from sessions_app.models import Compaction, Entry, Event, EventResult, ImportRun, ImportState, Lease, Session, SessionStatus
 from sessions_app.services import sweeper
@@ -29,6 +30,7 @@ from tests.services.compaction_scenes import (
     view_hash,
     wait_until,
 )
+from tests.stored import store_checkpoint
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -161,6 +163,32 @@ def test_a_changed_prefix_makes_the_attempt_stale(support_actor):
     thread.join(10)
     assert (fresh(compaction).status, compaction.reason) == (Status.STALE, SkipReason.STALE_PREIMAGE)
     assert fresh(session).active_console is None
+
+
+def test_a_rewind_of_what_was_folded_makes_the_attempt_stale(support_actor):
+    """The hash does not cover where the live branch runs; a summary of what was taken back must not be used all the same."""
+    session = long_session()
+    make_slow(session, delay_s=0.6)
+    compaction, thread = started(support_actor, session)
+    boundary = fresh(compaction).boundary_index or 0
+    Entry.objects.filter(session=session, index__range=(boundary - 4, boundary - 1)).update(off_branch=True)
+    thread.join(10)
+    assert (fresh(compaction).status, compaction.reason) == (Status.STALE, SkipReason.STALE_PREIMAGE)
+
+
+def test_a_compaction_of_the_agent_itself_leaves_one_of_this_consoles_view_alone(support_actor):
+    """Invariant 8: what the attempt builds on is this console's own checkpoint, and that is what it was."""
+    session = long_session()
+    run_compaction(request(actor=support_actor, session=session).compaction.pk)
+    grow(session, turns=12)
+    make_slow(session, delay_s=0.6)
+    compaction, thread = started(support_actor, session)
+    first = Segment(kind=SegmentKind.RANGE, first=4)
+    theirs = Checkpoint(generation=9, lineage=Lineage.AGENT, segments=(first,), boundary_index=4)
+    now = fresh(session)
+    store_checkpoint(now, theirs)
+    thread.join(10)
+    assert fresh(compaction).status == Status.COMPLETED, compaction.explanation
 
 
 def test_the_sweep_ends_an_attempt_whose_lease_lapsed_and_its_worker_writes_nothing_more(support_actor, slow_session):

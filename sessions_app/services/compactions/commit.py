@@ -1,6 +1,7 @@
 """The commit of a compaction: one transaction in which the checkpoint, its divider and its event appear together."""
 
 import uuid
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Self
@@ -52,11 +53,12 @@ def prefix_hash_before(session_id: uuid.UUID, boundary_index: int) -> bytes:
     return bytes(rows.values_list("prefix_hash", flat=True).first() or b"")
 
 
-def commit(held: Claim, result: Commit, in_force: InForce) -> Ended | None:
+def commit(held: Claim, result: Commit, in_force: InForce, off_branch: Collection[int]) -> Ended | None:
     """Makes the result the session's checkpoint in force; or returns how the attempt ends instead, with nothing changed.
 
-    Entries that were appended while it ran lie after the boundary, and so stay in the tail. It is stale only when
-    the folded prefix, or the checkpoint that it builds on, is not what it was. Raises `LeaseLost`.
+    `off_branch`: indexes of the entries that its plan left out. Entries that were appended while it ran lie after the
+    boundary, and so stay in the tail. It is stale only when the folded prefix, its live branch or the checkpoint that
+    it builds on is not what it was. Raises `LeaseLost`.
     """
     with transaction.atomic():
         session = Session.objects.select_for_update().get(pk=held.session_id)
@@ -65,10 +67,12 @@ def commit(held: Claim, result: Commit, in_force: InForce) -> Ended | None:
         compaction = Compaction.objects.get(pk=held.compaction_id)
         if compaction.cancel_requested:
             return CANCELLED
-        if InForce.of(session) != in_force:
+        if InForce.of(session).checkpoint_id != in_force.checkpoint_id:
             return STALE
         if prefix_hash_before(session.pk, result.boundary_index) != bytes(compaction.prefix_hash):
             return STALE
+        if _off_branch_before(session.pk, result.boundary_index) != {index for index in off_branch if index < result.boundary_index}:
+            return STALE  # a rewind: what was folded did not happen any more, and what was left out did
         generation = session.last_generation + 1
         divider = _append_divider(session, generation, result)
         _store_segments(compaction, result)
@@ -85,6 +89,11 @@ def commit(held: Claim, result: Commit, in_force: InForce) -> Ended | None:
         signals.refresh(session.pk)
         append_step(compaction.pk, EventType.COMPACTION_PERSISTED, status=Status.COMPLETED)
     return None
+
+
+def _off_branch_before(session_id: uuid.UUID, boundary_index: int) -> set[int]:
+    rows = Entry.objects.filter(session_id=session_id, off_branch=True, index__lt=boundary_index)
+    return set(rows.values_list("index", flat=True))
 
 
 def _append_divider(session: Session, generation: int, result: Commit) -> Entry:

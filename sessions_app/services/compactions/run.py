@@ -1,7 +1,7 @@
 """Running one attempt: claim, drive the engine, store what it says, and end in exactly one status."""
 
 import uuid
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 
 import msgspec
 import structlog
@@ -9,6 +9,7 @@ from django.db import transaction
 
 from sessions_app.engine.policy import Policy
 from sessions_app.engine.run import run as engine_run
+from sessions_app.engine.shapes import EntryShape
 from sessions_app.engine.steps import ChunkSummarised, Commit, Ended, PhaseStarted, Planned, Result, Step, Stop, Stopped, Verified
 from sessions_app.engine.terms import Outcome, Phase, Status, Trigger
 from sessions_app.events.types import EventType
@@ -55,11 +56,14 @@ def _outcome(held: Claim, compaction: Compaction, policy: Policy, progress: Prog
     """How the attempt ends without a checkpoint; None when it is committed, or somebody else's."""
     in_force = InForce.of(compaction.session)
     try:
-        result = _drive(_steps(compaction, policy, keeper), held, policy, progress)
+        shapes = plans.load_shapes(held.session_id)
+        result = _drive(_steps(compaction, shapes, policy, keeper), held, policy, progress)
         progress.flush()
         if isinstance(result, Ended):
             return result
-        return _stopped(keeper.should_stop(), keeper) if keeper.should_stop() else commit(held, result, in_force)
+        if keeper.should_stop():
+            return _stopped(keeper.should_stop(), keeper)
+        return commit(held, result, in_force, [shape.index for shape in shapes if shape.off_branch])
     except Stopped as stopped:
         return _stopped(stopped.stop, keeper)
     except LeaseLost:
@@ -80,11 +84,11 @@ def _stopped(stop: Stop | None, keeper: Keeper) -> Ended | None:
     return TIMED_OUT if stop is Stop.TIMED_OUT else CANCELLED
 
 
-def _steps(compaction: Compaction, policy: Policy, keeper: Keeper) -> Generator[Step, None, Result]:
+def _steps(compaction: Compaction, shapes: Sequence[EntryShape], policy: Policy, keeper: Keeper) -> Generator[Step, None, Result]:
     session: Session = compaction.session
     chain = plans.load_chain(session)
     return engine_run(
-        shapes=plans.load_shapes(session.pk),
+        shapes=shapes,
         load=lambda first, last: plans.load_entries(session.pk, first, last),
         chain=chain,
         previous_summary=InForce.of(session).summary(),
