@@ -41,6 +41,8 @@ class LoopSafeInMemoryChannelLayer(InMemoryChannelLayer):
 
     async def group_add(self, group: str, channel: str) -> None:
         with self._lock:
+            # Known from now on, not from the first wait: what is sent between the two must wake it as well.
+            self._owners[channel] = asyncio.get_running_loop()
             await super().group_add(group, channel)
 
     async def group_discard(self, group: str, channel: str) -> None:

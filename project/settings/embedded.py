@@ -25,5 +25,5 @@ DATABASES = {
 }
 CHANNEL_LAYERS = {"default": {"BACKEND": "project.layers.LoopSafeInMemoryChannelLayer"}}
 CELERY_BROKER_URL = "memory://localhost/"
-CELERY_BROKER_TRANSPORT_OPTIONS = {"polling_interval": 0.05}
+CELERY_BROKER_TRANSPORT_OPTIONS = {"polling_interval": 0.01}
 FILE_UPLOAD_TEMP_DIR = None

@@ -2,6 +2,7 @@
 
 import asyncio
 import uuid
+from collections import deque
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
@@ -23,7 +24,10 @@ LOOK_AGAIN_S = 15
 
 PAUSE_AFTER_FAILURE_S = 1
 GAP_S = 0.25
-"""Between two looks: a page is told at most four times a second, and the first time at once."""
+"""A page is told at most four times a second."""
+
+AT_ONCE = 2
+"""Of these, so many may follow each other without a gap: what somebody asked for, and that it has started."""
 
 QUEUE_MESSAGES = 256  # more than the rows that one look at the list may bring
 Render = Callable[[int], Frame]
@@ -65,6 +69,7 @@ class Feed:
         self._group = group
         self._render = database_sync_to_async(render, thread_sensitive=False, executor=_renderers)
         self._gap_s = gap_s
+        self._told_at: deque[float] = deque(maxlen=AT_ONCE)
         self._cursor = 0
         self._followers: set[Follower] = set()
         # Held over each look: messages reach a queue in the order in which the log was read.
@@ -102,8 +107,8 @@ class Feed:
         while True:
             try:
                 await self._wait_for_notice()
+                await self._wait_for_turn()
                 await self._look()
-                await asyncio.sleep(self._gap_s)
             except Exception as error:  # noqa: BLE001  the layer or the database: the next look may succeed
                 logger.warning("feed_failed", group=self._group, error=type(error).__name__)
                 await asyncio.sleep(PAUSE_AFTER_FAILURE_S)
@@ -113,10 +118,17 @@ class Feed:
             async with asyncio.timeout(LOOK_AGAIN_S):
                 await self._layer.receive(self._channel)
 
+    async def _wait_for_turn(self) -> None:
+        """So that no second holds more than it may, after a quiet time the first looks wait for nothing."""
+        if len(self._told_at) == AT_ONCE:
+            await asyncio.sleep(self._told_at[0] + AT_ONCE * self._gap_s - asyncio.get_running_loop().time())
+
     async def _look(self) -> None:
         async with self._looking:
             frame = await self._render(self._cursor)
             self._cursor = frame.cursor
+            if frame.messages:
+                self._told_at.append(asyncio.get_running_loop().time())
             for follower in list(self._followers):
                 for message in frame.messages:
                     follower.offer(message)
@@ -140,7 +152,7 @@ class Hub:
 
     @asynccontextmanager
     async def follow(self, group: str, render: Render, after: int, gap_s: float = 0.0) -> AsyncIterator[Follower]:
-        """Follows what `render` makes of the log, upon each notice to `group`, at most every `gap_s` seconds."""
+        """Follows what `render` makes of the log, upon each notice to `group`, in the long run every `gap_s` seconds at most."""
         feed = self._feeds.setdefault(group, Feed(group, render, gap_s))
         feed.users += 1  # counted before the first wait, so that nobody closes the feed meanwhile
         follower = Follower()

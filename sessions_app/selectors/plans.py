@@ -2,11 +2,13 @@
 
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 import msgspec
 import zstandard
-from django.db.models import Q, QuerySet, Sum, TextField
-from django.db.models.functions import Cast
+from django.db import connections
+from django.db.models import Q, QuerySet, Sum, TextField, Value
+from django.db.models.functions import Cast, NullIf
 
 from sessions_app.engine import counting, view
 from sessions_app.engine.entries import Checkpoint, Entry, Segment, SyntheticMessage, Usage, decode_parts, with_whole_text
@@ -55,7 +57,7 @@ def load_shapes(session_id: uuid.UUID | str, first: int = 0, last: int | None = 
     """The shapes of the entries from `first` to `last`, inclusive, in order. One query; no text is read."""
     rows = (
         _rows(session_id, first, last)
-        .annotate(more=Cast("more_call_ids", TextField()))
+        .annotate(more=NullIf(Cast("more_call_ids", TextField()), Value("[]", TextField())))
         .values_list("index", "role", "kind", "tokens", "source_id", "message_key", "call_id", "more", "off_branch", "meta")
     )
     return [
@@ -67,17 +69,17 @@ def load_shapes(session_id: uuid.UUID | str, first: int = 0, last: int | None = 
             source_id=source_id,
             message_key=message_key,
             call_ids=_call_ids(call_id, more),
-            off_branch=off_branch,
-            meta=meta,
+            off_branch=bool(off_branch),
+            meta=bool(meta),
         )
-        for index, role, kind, tokens, source_id, message_key, call_id, more, off_branch, meta in rows.iterator(chunk_size=5_000)
+        for index, role, kind, tokens, source_id, message_key, call_id, more, off_branch, meta in _fetch(rows)
     ]
 
 
 def load_entries(session_id: uuid.UUID | str, first: int = 0, last: int | None = None, *, whole: bool = False) -> Iterator[Entry]:
     """The entries from `first` to `last`, inclusive, in order, page by page. `whole` fetches shortened texts from their blobs."""
     while last is None or first <= last:
-        page = [_entry(*row) for row in _rows(session_id, first, last).values_list(*_ENTRY_COLUMNS)[:PAGE]]
+        page = [_entry(*row) for row in _fetch(_entry_rows(_rows(session_id, first, last))[:PAGE])]
         for entry in page:
             yield with_whole_text(entry, load_blob) if whole else entry
         if len(page) < PAGE:
@@ -161,14 +163,28 @@ def load_blob(sha256: str) -> bytes:
     return zstandard.ZstdDecompressor().decompress(data, max_output_size=blob.size) if blob.compressed else data
 
 
-_ENTRY_COLUMNS = (
-    "index", "role", "kind", "parts", "tokens", "source_id", "message_key", "off_branch", "meta", "usage", "model", "timestamp",
-)  # fmt: skip
+_USAGE = msgspec.json.Decoder(Usage)
+_CALL_IDS = msgspec.json.Decoder(list[str])
+_FETCH_ROWS = 5_000
+
+
+def _fetch(rows: QuerySet[Any, Any]) -> Iterator[tuple[Any, ...]]:
+    """The rows as the driver gives them: booleans may be numbers. Converting them one by one takes as long as reading them."""
+    with connections[rows.db].cursor() as cursor:
+        cursor.execute(*rows.query.sql_with_params())
+        while page := cursor.fetchmany(_FETCH_ROWS):
+            yield from page
+
+
+def _entry_rows(rows: QuerySet[EntryRow]) -> QuerySet[EntryRow, tuple[Any, ...]]:
+    return rows.annotate(used=Cast("usage", TextField())).values_list(
+        "index", "role", "kind", "parts", "tokens", "source_id", "message_key", "off_branch", "meta", "used", "model", "timestamp"
+    )
 
 
 def _entry(
     index: int, role: str, kind: str, parts: str, tokens: int, source_id: str, message_key: str, off_branch: bool, meta: bool,  # noqa: FBT001
-    usage: dict[str, int] | None, model: str, timestamp: str,
+    used: str | None, model: str, timestamp: str,
 ) -> Entry:  # fmt: skip
     return Entry(
         index=index,
@@ -178,18 +194,18 @@ def _entry(
         tokens=tokens,
         source_id=source_id,
         message_key=message_key,
-        off_branch=off_branch,
-        meta=meta,
-        usage=msgspec.convert(usage, Usage) if usage else None,
+        off_branch=bool(off_branch),
+        meta=bool(meta),
+        usage=_USAGE.decode(used) if used else None,
         model=model,
         timestamp=timestamp,
     )
 
 
-def _call_ids(call_id: str, more: str) -> tuple[str, ...]:
+def _call_ids(call_id: str, more: str | None) -> tuple[str, ...]:
     if not call_id:
         return ()
-    return (call_id,) if more in ("[]", "") else (call_id, *msgspec.json.decode(more, type=list[str]))
+    return (call_id, *_CALL_IDS.decode(more)) if more else (call_id,)
 
 
 def _rows(session_id: uuid.UUID | str, first: int, last: int | None) -> QuerySet[EntryRow]:
@@ -219,7 +235,7 @@ def _planned_entries(
 ) -> Iterator[Entry]:
     for start in range(0, len(singles), PAGE):
         rows = EntryRow.objects.filter(session_id=session_id, index__in=singles[start : start + PAGE])
-        for row in rows.values_list(*_ENTRY_COLUMNS):
+        for row in _fetch(_entry_rows(rows)):
             yield with_whole_text(_entry(*row), load_blob) if whole else _entry(*row)
     for first, last in ranges:
         yield from load_entries(session_id, first, last, whole=whole)

@@ -95,3 +95,24 @@ async def test_the_last_follower_takes_the_feed_with_it():
     await asyncio.sleep(0.05)
     assert log.reads == reads
     assert get_channel_layer().groups == {}
+
+
+async def test_after_a_quiet_time_two_messages_wait_for_nothing_and_the_third_does():
+    hub, log = Hub(), Log()
+    async with hub.follow("log", log.after, 0, gap_s=30) as follower:
+        for seq in (1, 2):
+            await log.add()
+            assert await take(follower, 1) == [f"message {seq}"]
+        reads = log.reads
+        await log.add()
+        await asyncio.sleep(0.05)
+        assert log.reads == reads
+
+
+async def test_a_notice_of_nothing_new_does_not_keep_the_next_one_waiting():
+    hub, log = Hub(), Log()
+    async with hub.follow("log", log.after, 0, gap_s=30) as follower:
+        for _ in range(4):
+            await log.add(0)
+        await log.add()
+        assert await take(follower, 1) == ["message 1"]

@@ -3,13 +3,14 @@
 import uuid
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Any
 
 from django.db import transaction
 from django.db.models import Exists, F, OuterRef, Q, QuerySet
 from django.db.models.expressions import CombinedExpression
 from django.db.models.functions import Now
 
-from sessions_app.engine.terms import Status
+from sessions_app.engine.terms import Phase, Status
 from sessions_app.models import Compaction, Lease
 from sessions_app.services.compactions.transitions import move
 
@@ -40,7 +41,14 @@ def claim(compaction_id: uuid.UUID) -> Claim | None:
         if session_id is None:
             return None
         deadline = Now() + timedelta(seconds=FIRST_DEADLINE_S)
-        if not move(compaction_id, Status.RUNNING, lease_token=token, started_at=Now(), heartbeat_at=Now(), deadline_at=deadline):
+        columns: dict[str, Any] = {
+            "phase": Phase.LEASE,
+            "lease_token": token,
+            "started_at": Now(),
+            "heartbeat_at": Now(),
+            "deadline_at": deadline,
+        }
+        if not move(compaction_id, Status.RUNNING, **columns):
             return None
         Lease.objects.get_or_create(session_id=session_id)
         free = Lease.objects.filter(Q(token=None) | Q(expires_at__lte=Now()), session_id=session_id)
