@@ -21,10 +21,10 @@ from sessions_app.events.types import EventType
 from sessions_app.models import EventResult, ImportRun
 from sessions_app.models.import_run import ImportState
 from sessions_app.permissions import Action, require
-from sessions_app.services.imports import parallel
+from sessions_app.services.imports import parallel, sources
 from sessions_app.services.imports.find import files_of, is_sub_agents
 from sessions_app.services.imports.outcomes import ImportFailedError, SourceOutcome, SourceState
-from sessions_app.services.imports.source import import_source
+from sessions_app.services.imports.source import import_source, unchanged_outcome
 
 IMPORTS_STREAM = "imports"
 SAVE_INTERVAL = 1.0  # seconds between two writes of a run's progress
@@ -139,6 +139,9 @@ class _Run:
 
     def _outcomes(self, files: list[Path]) -> Iterator[SourceOutcome]:
         """What comes of each file, one after the other or, in a command and for many of them, several at once."""
+        unchanged = sources.unchanged_among(files)
+        yield from (unchanged_outcome(str(file), known) for file, known in unchanged.items())
+        files = [file for file in files if file not in unchanged]
         left = {str(file): file for file in files}
         if self.may_spawn and parallel.is_worthwhile(files):
             # What a child could not do, because it was killed or another child was at the same session, is done here.

@@ -65,6 +65,19 @@ def database_sentence(error: DatabaseError) -> str:
     return f"The database refused a write ({error}). {kept}"
 
 
+def unchanged_outcome(label: str, known: SourceFile) -> SourceOutcome:
+    """What there is to say of a source that holds nothing new."""
+    session = known.session
+    return SourceOutcome(
+        name=label,
+        state=SourceState.UNCHANGED,
+        session_id=str(session.pk),
+        title=session.title,
+        entries_total=session.entry_count,
+        bytes=known.size,
+    )
+
+
 class _SourceImport:
     """The steps of one import, with what they share."""
 
@@ -84,13 +97,13 @@ class _SourceImport:
     def run(self) -> SourceOutcome:
         known = None if self.is_staged else sources.known_source(self.path)
         if known is not None and sources.is_unchanged(known, self.file):
-            return self._unchanged(known)
+            return unchanged_outcome(self.label, known)
         reader = self._reader()
         self.file.seek(0)
         reading = reader.read(self.file, path=self.reader_path, cancelled=self.cancelled)
         session, stored, state = self._place(reader, reading, known)
         if state is SourceState.UNCHANGED and stored is not None:
-            return self._unchanged(stored)
+            return unchanged_outcome(self.label, stored)
         return self._fill(reader, reading, session, state, stored)
 
     def _place(self, reader: Reader, reading: SourceReading, known: SourceFile | None) -> tuple[Session, SourceFile | None, SourceState]:
@@ -118,17 +131,6 @@ class _SourceImport:
         if reader is None:
             raise NoSessionError(f"This is no session file that can be read here (known: {known_formats()}). Nothing was changed.")
         return reader
-
-    def _unchanged(self, known: SourceFile) -> SourceOutcome:
-        session = known.session
-        return SourceOutcome(
-            name=self.label,
-            state=SourceState.UNCHANGED,
-            session_id=str(session.pk),
-            title=session.title,
-            entries_total=session.entry_count,
-            bytes=self.size,
-        )
 
     def _fill(
         self, reader: Reader, reading: SourceReading, session: Session, state: SourceState, stored: SourceFile | None
