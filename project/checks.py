@@ -7,12 +7,15 @@ from django.core.checks import CheckMessage, Error, register
 from django.core.checks import Warning as Caution
 from django.utils.module_loading import import_string
 
+OURS = "palimpsest"
+"""The tag under which a start asks for these checks alone: all the others load every page first."""
+
 LOCAL_BROKER = "memory://localhost/"
 ONE_PROCESS_LAYERS = frozenset({"project.layers.LoopSafeInMemoryChannelLayer", "channels.layers.InMemoryChannelLayer"})
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
-@register()
+@register(OURS)
 def middleware_is_async_capable(**_: Any) -> list[CheckMessage]:
     """A sync-only middleware keeps the server from stopping while requests are in flight."""
     return [
@@ -26,7 +29,7 @@ def middleware_is_async_capable(**_: Any) -> list[CheckMessage]:
     ]
 
 
-@register()
+@register(OURS)
 def live_updates_reach_every_process(**_: Any) -> list[CheckMessage]:
     """With a broker for several processes, a layer for one loses every live update without a word."""
     backend = settings.CHANNEL_LAYERS["default"]["BACKEND"]
@@ -41,7 +44,7 @@ def live_updates_reach_every_process(**_: Any) -> list[CheckMessage]:
     return []
 
 
-@register()
+@register(OURS)
 def origins_are_checked(**_: Any) -> list[CheckMessage]:
     """`*` among the allowed hosts switches the origin check of websockets off."""
     if "*" in settings.ALLOWED_HOSTS:
@@ -55,7 +58,7 @@ def origins_are_checked(**_: Any) -> list[CheckMessage]:
     return []
 
 
-@register()
+@register(OURS)
 def debug_stays_at_home(**_: Any) -> list[CheckMessage]:
     """Debug pages show settings and values of variables, so they are for this machine alone."""
     if settings.DEBUG and not set(settings.ALLOWED_HOSTS) <= {*LOOPBACK, "[::1]"}:

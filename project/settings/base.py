@@ -1,24 +1,22 @@
 """Settings that every form of the product shares."""
 
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from csp.constants import NONE, SELF
 
-from project.settings.env import Env
+from project.settings.env import Env, public_address
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 ENV = Env()
 
 DEBUG = ENV.flag("DEBUG")
-PUBLIC_URL = ENV.text("PUBLIC_URL")
-_public = urlsplit(PUBLIC_URL)
-IS_HTTPS = _public.scheme == "https"
+_public = public_address(ENV)
+IS_HTTPS = _public is not None and _public.scheme == "https"
 
 ALLOWED_HOSTS = ["127.0.0.1", "localhost", "[::1]", *ENV.items("ALLOWED_HOSTS")]
-if _public.hostname:
+if _public is not None and _public.hostname:
     ALLOWED_HOSTS.append(_public.hostname)
-CSRF_TRUSTED_ORIGINS = [f"{_public.scheme}://{_public.netloc}"] if _public.netloc else []
+CSRF_TRUSTED_ORIGINS = [f"{_public.scheme}://{_public.netloc}"] if _public is not None else []
 
 INSTALLED_APPS = [
     "daphne",

@@ -3,6 +3,7 @@
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import SplitResult, urlsplit
 
 import environ
 from django.core.exceptions import ImproperlyConfigured
@@ -83,6 +84,21 @@ def _default_text(variable: Variable) -> str:
     if variable.kind == "bool":
         return "on" if variable.default else "off"
     return f"`{variable.default}`" if variable.default not in ("", []) else ""
+
+
+def public_address(env: Env) -> SplitResult | None:
+    """The address under which browsers reach the product, if one is given. Raises `ImproperlyConfigured` on half a one."""
+    given = env.text("PUBLIC_URL")
+    if not given:
+        return None
+    try:
+        address = urlsplit(given)
+        is_whole = address.scheme in {"http", "https"} and address.hostname and (address.port or True)
+    except ValueError:
+        is_whole = False
+    if not is_whole:
+        raise ImproperlyConfigured(f"PALIMPSEST_PUBLIC_URL must be like https://console.example, not {given!r}. Nothing was started.")
+    return address
 
 
 def data_directory(env: Env, root: Path) -> Path:

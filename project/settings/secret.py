@@ -17,7 +17,7 @@ def secret_key(data_dir: Path) -> str:
         pass
     key = secrets.token_urlsafe(48)
     try:
-        data_dir.mkdir(parents=True, exist_ok=True)
+        data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)  # the transcripts come to lie here as well
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:
         return path.read_text()

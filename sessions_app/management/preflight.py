@@ -3,17 +3,28 @@
 import errno
 import socket
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
+from django.core.checks import run_checks
 from django.core.management import CommandError, call_command
 from django.db import DatabaseError, connection
 from django.db.migrations.executor import MigrationExecutor
 
 
+def check_settings(warn: Callable[[str], object]) -> None:
+    """Raises `CommandError` on settings that contradict each other or are unsafe together; `warn` is told of doubtful ones."""
+    for message in run_checks(tags=["palimpsest"]):
+        sentence = " ".join(filter(None, (message.msg, message.hint)))
+        if message.is_serious():
+            raise CommandError(f"{sentence} Nothing was started.")
+        warn(sentence)
+
+
 def check_data_directory(folder: Path) -> None:
-    """Makes the folder where it is missing. Raises `CommandError` when it can't be written."""
+    """Makes the folder, for its owner alone, where it is missing. Raises `CommandError` when it can't be written."""
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
             pass
     except OSError as error:

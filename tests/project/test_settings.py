@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 
-from project.settings.env import VARIABLES, Env, data_directory
+from project.settings.env import VARIABLES, Env, data_directory, public_address
 from project.settings.secret import secret_key
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -40,6 +40,7 @@ def test_the_signing_key_is_made_once_and_is_for_its_owner_alone(tmp_path):
     key = secret_key(tmp_path / "data")
     assert secret_key(tmp_path / "data") == key
     assert stat.S_IMODE((tmp_path / "data" / "secret_key").stat().st_mode) == 0o600
+    assert stat.S_IMODE((tmp_path / "data").stat().st_mode) == 0o700
     assert len(key) >= 50
 
 
@@ -64,3 +65,11 @@ def test_behind_https_cookies_are_secure_and_the_public_host_is_allowed(tmp_path
 
 def test_without_a_public_address_cookies_work_over_plain_http_on_this_machine(tmp_path):
     assert cookie_settings("", tmp_path) == "False False [] False"
+
+
+@pytest.mark.parametrize(
+    "given", ["console.example", "console.example:8000", "https://", "ftp://console.example", "http://[1", "http://a:b/"]
+)
+def test_half_a_public_address_is_refused_because_it_would_leave_cookies_and_hosts_as_they_are(given):
+    with pytest.raises(ImproperlyConfigured, match=r"PALIMPSEST_PUBLIC_URL must be like https://"):
+        public_address(Env({"PALIMPSEST_PUBLIC_URL": given}))

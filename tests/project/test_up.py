@@ -200,3 +200,16 @@ def test_an_address_that_is_not_this_machines_is_one_sentence(tmp_path):
 @pytest.mark.parametrize(("name", "value"), [("PORT", "x"), ("PROT", "8000")])
 def test_a_malformed_or_unknown_setting_is_one_sentence(tmp_path, name, value):
     assert f"PALIMPSEST_{name}" in fails(DATA_DIR=tmp_path, **{name: value})
+
+
+def test_settings_that_are_unsafe_together_are_one_sentence(tmp_path):
+    said = fails("--data-dir", tmp_path / "data", ALLOWED_HOSTS="*")
+    assert "any site could then open a websocket" in said
+    assert "Nothing was started." in said
+
+
+def test_a_shortened_option_is_refused_where_it_would_lead_to_another_directory(tmp_path):
+    given, environment = command("up", "--data", tmp_path / "data")
+    ended = subprocess.run(given, env=environment, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    assert ended.returncode != 0
+    assert "--data" in ended.stderr

@@ -15,7 +15,7 @@ from django.core.management.base import BaseCommand, CommandParser
 from django.utils.module_loading import import_string
 
 from sessions_app.events.actors import system_actor
-from sessions_app.management.preflight import check_data_directory, check_port, port_number, prepare_database
+from sessions_app.management.preflight import check_data_directory, check_port, check_settings, port_number, prepare_database
 from sessions_app.services import demo
 
 EVERYWHERE = frozenset({"0.0.0.0", "::", ""})  # noqa: S104
@@ -29,6 +29,10 @@ class Command(BaseCommand):
     help = "Starts Palimpsest. Options win over PALIMPSEST_HOST, PALIMPSEST_PORT and PALIMPSEST_DATA_DIR."
     requires_system_checks = ()
 
+    def create_parser(self, prog_name: str, subcommand: str, **kwargs: Any) -> CommandParser:
+        # No shortened options: manage.py reads --data-dir by its whole name, and would take another directory without a word.
+        return super().create_parser(prog_name, subcommand, allow_abbrev=False, **kwargs)
+
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--host", default=settings.HOST, help=f"address to listen on (default: {settings.HOST})")
         parser.add_argument("--port", default=str(settings.PORT), help=f"port to listen on (default: {settings.PORT})")
@@ -37,6 +41,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         host, port = options["host"], port_number(options["port"])
+        check_settings(self.stderr.write)
         check_data_directory(settings.DATA_DIR)
         check_port(host, port)
         prepare_database()
