@@ -31,7 +31,10 @@ _TOKENS = (
 
 _BEARER = re.compile(r"\bBearer\s{1,3}(?P<value>[A-Za-z0-9._~+/=-]{12,})", re.IGNORECASE)
 _IN_ADDRESS = re.compile(r"://[^\s:/@'\"]{1,100}:(?P<value>[^\s:/@'\"]{3,200})(?=@)")
-_NAMES = ("password", "passwd", "pwd", "secret", "api_key", "api-key", "apikey", "access_key", "access-key", "auth_token", "access_token")
+_NAMES = (
+    "password", "passwd", "pwd", "secret", "api_key", "api-key", "apikey", "access_key", "access-key", "accesskey", "auth_token",
+    "auth-token", "authtoken", "access_token", "access-token", "accesstoken",
+)  # fmt: skip
 _NAMED = re.compile(
     r"""
     (?P<name>
@@ -50,7 +53,11 @@ Scan = tuple[re.Pattern[str], Callable[[re.Match[str]], bool]]
 
 def redact(text: str) -> tuple[str, int]:
     """The text without the credentials that it holds, and how many there were. Linear in its length."""
-    return _redact(text, _scans(text))
+    total = 0
+    for shape, is_harmless in _scans(text):
+        text, count = _replace(shape, text, is_harmless)
+        total += count
+    return text, total
 
 
 def redact_entries(entries: Sequence[Entry]) -> tuple[list[Entry], int]:
@@ -58,32 +65,31 @@ def redact_entries(entries: Sequence[Entry]) -> tuple[list[Entry], int]:
 
     What may be in them is found out for all at once: most pages of a history hold nothing to look for.
     """
-    scans = _scans("\n".join(part.text for entry in entries for part in entry.parts))
-    if not scans:
+    if not _scans("\n".join(part.text for entry in entries for part in entry.parts)):
         return list(entries), 0
     redacted, total = [], 0
     for entry in entries:
-        clean, count = _redact_entry(entry, scans)
+        clean, count = _redact_entry(entry)
         redacted.append(clean)
         total += count
     return redacted, total
 
 
-def _redact_entry(entry: Entry, scans: Sequence[Scan]) -> tuple[Entry, int]:
+def _redact_entry(entry: Entry) -> tuple[Entry, int]:
     count = 0
     parts = []
     for part in entry.parts:
-        text, found = _redact(part.text, scans) if part.text else ("", 0)
+        text, found = redact(part.text) if part.text else ("", 0)
         count += found
         parts.append(msgspec.structs.replace(part, text=text) if found else part)
     return (msgspec.structs.replace(entry, parts=tuple(parts)), count) if count else (entry, 0)
 
 
 def _scans(text: str) -> list[Scan]:
-    """The shapes whose first letters stand in the text at all."""
+    """The shapes that may stand in the text: tokens that do, and others whose first letters do."""
     lower = text.lower()
     found: list[Scan] = [(_PEM, _never)] if "private key-----" in lower else []
-    found += [(shape, _is_inside_a_word) for starts, shape in _TOKENS if any(start in text for start in starts)]
+    found += [(shape, _is_inside_a_word) for starts, shape in _TOKENS if _stands_in(text, starts, shape)]
     if "bearer" in lower:
         found.append((_BEARER, _is_placeholder))
     if "://" in lower and "@" in lower:
@@ -93,12 +99,15 @@ def _scans(text: str) -> list[Scan]:
     return found
 
 
-def _redact(text: str, scans: Sequence[Scan]) -> tuple[str, int]:
-    total = 0
-    for shape, is_harmless in scans:
-        text, count = _replace(shape, text, is_harmless)
-        total += count
-    return text, total
+def _stands_in(text: str, starts: Sequence[str], shape: re.Pattern[str]) -> bool:
+    """Whether the shape matches anywhere: only where one of its starts stands can it."""
+    for start in starts:
+        place = text.find(start)
+        while place >= 0:
+            if shape.match(text, place):
+                return True
+            place = text.find(start, place + 1)
+    return False
 
 
 def _never(_match: re.Match[str]) -> bool:

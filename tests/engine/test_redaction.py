@@ -20,6 +20,8 @@ SECRET = "aB3" * 12
         f'"api_key": "{SECRET}"',
         f'{{\\"client_secret\\": \\"{SECRET}\\"}}',
         f"DB_PASSWORD: {SECRET}",
+        f"auth-token: {SECRET}",
+        f"accessKey={SECRET}",
         f"postgres://app:{SECRET}@db.example.org/app",
         f"xoxb-{SECRET}",
         f"eyJ{SECRET}.eyJ{SECRET}.{SECRET}",
@@ -73,3 +75,12 @@ def test_all_parts_of_all_entries_are_looked_at():
     redacted, count = redact_entries(entries)
     assert count == 2
     assert not any(SECRET in part.text for entry in redacted for part in entry.parts)
+
+
+def test_what_is_removed_from_an_entry_does_not_depend_on_its_neighbours():
+    entries = Story().user(f"auth-token: {SECRET}").user("task-" + SECRET).user(f"sk-{SECRET}").user(f"password={SECRET}").entries
+    alone = [redact_entries([entry]) for entry in entries]
+    assert [count for _, count in alone] == [1, 0, 1, 1]
+    together, count = redact_entries(entries)
+    assert together == [clean for page, _ in alone for clean in page]
+    assert count == 3
