@@ -26,6 +26,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     boundary_index: int
     boundary_source_id: str
     system_last: int | None  # index of the last of the leading system entries, None when there are none
+    system_entries: int  # how many of them are sent
     carried: tuple[int, ...]
     span: frozenset[int]
     span_tokens: int  # of these entries and of the previous block: what the new block replaces
@@ -103,6 +104,7 @@ def make(
         boundary_index=chosen.index,
         boundary_source_id=chosen.source_id,
         system_last=system_last,
+        system_entries=0 if system_last is None else sum(shape.is_sent for shape in shapes[: system_last + 1]),
         carried=carried,
         span=frozenset(shape.index for shape in folded),
         span_tokens=span_tokens,

@@ -148,7 +148,7 @@ class _Attempt:
         block = blocks.render(
             summary=text,
             state=state,
-            entries_folded=state.entries - len(plan.carried) - (plan.system_last is not None),
+            entries_folded=state.entries - len(plan.carried) - plan.system_entries,
             budget_tokens=plan.block_tokens,
             carried=plan.carried,
         )

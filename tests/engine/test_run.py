@@ -44,6 +44,16 @@ def test_a_checkpoint_is_system_entries_then_the_block_then_the_tail():
     assert commit.segments[1].payload.text == commit.block
 
 
+@pytest.mark.parametrize("instructions", [0, 1, 2])
+def test_the_block_says_how_many_entries_it_stands_for(instructions):
+    """System entries stay in the view, however many there are."""
+    story = Story()
+    for _ in range(instructions):
+        story.system("You are an agent.")
+    commit = attempt(story.extend(long_story().entries[1:]).entries).commit
+    assert f"The {commit.boundary_index - instructions} entries of this conversation" in commit.block
+
+
 def test_both_numbers_measure_the_view_in_the_same_way():
     entries = long_story().entries
     commit = attempt(entries).commit
