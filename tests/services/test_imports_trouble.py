@@ -11,6 +11,8 @@ from sessions_app.models import ActorKind, Entry, Event, ImportRun, Session
 from sessions_app.models.import_run import ImportState
 from sessions_app.permissions import ActionRefused, NoAccess
 from sessions_app.services import imports
+from sessions_app.services.compactions.request import request
+from sessions_app.services.compactions.run import run_compaction
 from sessions_app.services.imports import writer as writing
 from sessions_app.services.imports.outcomes import SourceState
 from tests.importing import ACTOR
@@ -133,6 +135,31 @@ def test_files_of_a_folder_that_are_no_sessions_are_skipped_without_fuss(tmp_pat
     assert (run.state, run.error) == (ImportState.COMPLETED, "")
     assert run.counts["sources_skipped"] == 1
     assert run.counts["sources_new"] == 1
+
+
+@pytest.mark.django_db
+def test_a_compaction_that_commits_meanwhile_costs_no_entry(tmp_path, monkeypatch, support_actor):
+    """Its divider takes the index that the import had in mind for its next row."""
+    monkeypatch.setattr("sessions_app.queue.enqueue", lambda *task: None)
+    turns = [(f"u{turn}", prompt(f"u{turn}", f"u{turn - 1}" if turn else None, "Please. " * 200)) for turn in range(30)]
+    path = write(tmp_path, encode([row for _, row in turns[:20]]))
+    take(path)
+    Session.objects.update(window_override=8_000)
+    path.write_bytes(encode([row for _, row in turns]))
+    flush, compactions = writing.SourceWriter.flush, []
+
+    def late_flush(self, **options):
+        if not compactions:
+            compactions.append(request(actor=support_actor, session=the_session(), force=True).compaction)
+            run_compaction(compactions[0].pk)
+        flush(self, **options)
+
+    monkeypatch.setattr(writing.SourceWriter, "flush", late_flush)
+    assert take(path).state is SourceState.GROWN
+    entries = Entry.objects.filter(session=the_session()).order_by("index")
+    assert [entry.source_id for entry in entries if entry.role != "notice"] == [name for name, _ in turns]
+    assert [entry.index for entry in entries] == list(range(31))
+    assert the_session().entry_count == 31
 
 
 @pytest.mark.django_db

@@ -37,7 +37,12 @@ def import_source(
     label = name or str(path)
     try:
         with path.open("rb") as file:
-            return _SourceImport(actor, file, path, label, is_staged=is_staged, progress=progress, cancelled=cancelled).run()
+            job = _SourceImport(actor, file, path, label, is_staged=is_staged, progress=progress, cancelled=cancelled)
+            try:
+                return job.run()
+            except IntegrityError:
+                # Somebody else wrote to the session: a compaction its divider, or another import. Once more, from what is there now.
+                return job.run()
     except NoSessionError as error:
         return SourceOutcome(name=label, state=SourceState.SKIPPED, error=str(error))
     except ImportFailedError as error:
