@@ -25,5 +25,6 @@ DATABASES = {
 }
 CHANNEL_LAYERS = {"default": {"BACKEND": "project.layers.LoopSafeInMemoryChannelLayer"}}
 CELERY_BROKER_URL = "memory://localhost/"
+# Seconds that a click may wait until a worker looks; looking takes about one per cent of a core.
 CELERY_BROKER_TRANSPORT_OPTIONS = {"polling_interval": 0.01}
 FILE_UPLOAD_TEMP_DIR = None
