@@ -10,13 +10,18 @@ from sessions_app.events.types import EventType
 from sessions_app.models import RecordFrame, Session, SourceFile
 from sessions_app.permissions import Action, require
 
+FRAMES_AT_ONCE = 8
+
 
 def source_bytes(source_file: SourceFile) -> Iterator[bytes]:
     """The stored bytes of a source, about 256 kB at a time. Joined they are exactly the file that was imported."""
     decompressor = zstandard.ZstdDecompressor()
-    frames = RecordFrame.objects.filter(source_file=source_file).order_by("offset").values_list("data", "length")
-    for data, length in frames.iterator(chunk_size=8):
-        yield decompressor.decompress(bytes(data), max_output_size=length)
+    frames = RecordFrame.objects.filter(source_file=source_file).order_by("offset").values_list("offset", "data", "length")
+    after = -1
+    # Some at a time: a cursor that a slow download keeps open would keep the database from tidying up its log.
+    while page := list(frames.filter(offset__gt=after)[:FRAMES_AT_ONCE]):
+        for after, data, length in page:  # noqa: B007  the last one is where the next page begins
+            yield decompressor.decompress(bytes(data), max_output_size=length)
 
 
 def newest_source(session: Session) -> SourceFile | None:

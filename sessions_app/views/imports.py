@@ -44,8 +44,10 @@ def import_detail(request: PageRequest, run_id: uuid.UUID) -> HttpResponse:
 
 @require_POST
 def import_cancel(request: PageRequest, run_id: uuid.UUID) -> HttpResponse:
+    actor = actor_of(request)
+    require(actor, Action.IMPORT)  # before the look: whether there is such a run is not for everybody
     _page(run_id)
-    imports.cancel_import(actor=actor_of(request), run_id=run_id)
+    imports.cancel_import(actor=actor, run_id=run_id)
     return redirect("import-detail", run_id)
 
 

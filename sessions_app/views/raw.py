@@ -14,7 +14,7 @@ from sessions_app.permissions import Action
 from sessions_app.rendering.part_html import record_view
 from sessions_app.selectors import raw_page
 from sessions_app.services.exports import export_session
-from sessions_app.views.pages import PageRequest, render_page
+from sessions_app.views.pages import PageRequest, one_by_one, render_page
 from sessions_app.views.session_context import open_session
 
 
@@ -58,7 +58,7 @@ def session_export(request: PageRequest, session_id: uuid.UUID) -> HttpResponseB
     if exported is None:
         raise Http404
     source, stream = exported
-    response = StreamingHttpResponse(stream, content_type="application/octet-stream")
+    response = StreamingHttpResponse(one_by_one(request, stream), content_type="application/octet-stream")
     response["Content-Disposition"] = content_disposition_header(as_attachment=True, filename=PurePath(source.path).name or "session")
     response["Content-Length"] = str(source.size)
     return response
