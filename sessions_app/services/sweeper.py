@@ -84,7 +84,7 @@ def _end_expired() -> int:
 
 
 def _start_waiting() -> int:
-    return sum(start_waiting(compaction_id, session_id) for compaction_id, session_id in _waiting())
+    return sum(start_waiting(compaction_id, session_id, actor=SWEEPER) for compaction_id, session_id in _waiting())
 
 
 def _requeue(unclaimed_s: int) -> int:

@@ -257,6 +257,8 @@ def test_a_waiting_attempt_starts_when_its_session_is_idle(support_actor, queued
     session.save()
     assert sweeper.sweep().started == 1
     assert (fresh(compaction).status, fresh(session).status) == (Status.REQUESTED, SessionStatus.COMPACTING)
+    told = Event.objects.get(type="session.status_changed")
+    assert (told.compaction_id, told.before, told.after) == (compaction.pk, {"status": "idle"}, {"status": "compacting"})
     run_compaction(compaction.pk)
     assert (fresh(compaction).status, fresh(session).status) == (Status.COMPLETED, SessionStatus.IDLE)
 
@@ -265,7 +267,7 @@ def test_a_waiting_attempt_goes_on_waiting_when_its_session_is_busy_again(suppor
     """Between the look of the sweep and the start, a turn may have begun."""
     session = long_session(status=SessionStatus.WORKING)
     compaction = request(actor=support_actor, session=session).compaction
-    assert not start_waiting(compaction.pk, session.pk)
+    assert not start_waiting(compaction.pk, session.pk, actor=support_actor)
     assert (fresh(compaction).status, fresh(session).status) == (Status.WAITING_FOR_IDLE, SessionStatus.WORKING)
 
 

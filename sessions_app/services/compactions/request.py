@@ -145,17 +145,28 @@ def _start(
     return RequestAnswer(compaction, joined=False)
 
 
-def start_waiting(compaction_id: uuid.UUID, session_id: uuid.UUID) -> bool:
+def start_waiting(compaction_id: uuid.UUID, session_id: uuid.UUID, *, actor: Actor) -> bool:
     """Lets an attempt run that waited for its session to become idle. One transaction; the task follows its commit.
 
     False when it is no longer waiting, or the session is busy again.
     """
     with transaction.atomic():
-        if Session.objects.select_for_update().get(pk=session_id).is_busy:
+        session = Session.objects.select_for_update().get(pk=session_id)
+        if session.is_busy:
             return False
         if not move(compaction_id, Status.REQUESTED, heartbeat_at=Now(), deadline_at=None):
             return False
         hold_session(compaction_id, session_id)
+        log.append(
+            log.session_stream(session_id),
+            EventType.SESSION_STATUS_CHANGED,
+            actor=actor,
+            target=("session", str(session_id)),
+            compaction_id=compaction_id,
+            before={"status": session.status},
+            after={"status": SessionStatus.COMPACTING.value},
+            reason="its turn is over, so the compaction that waited for it begins",
+        )
         queue.enqueue(queue.RUN_COMPACTION, str(compaction_id))
     return True
 
