@@ -214,6 +214,16 @@ def test_a_session_can_be_compacted_again_after_its_worker_was_lost(support_acto
     assert (again.joined, fresh(again.compaction).status) == (False, Status.COMPLETED)
 
 
+def test_an_attempt_whose_policy_cannot_be_read_fails_at_once_and_says_why(support_actor):
+    """Not half a minute later, as if its worker had been lost."""
+    session = long_session()
+    compaction = request(actor=support_actor, session=session).compaction
+    Compaction.objects.filter(pk=compaction.pk).update(policy={"values": {"threshold_pct": "most"}})
+    run_compaction(compaction.pk)
+    assert (fresh(compaction).status, compaction.reason) == (Status.FAILED, "ValidationError")
+    assert fresh(session).status == SessionStatus.IDLE
+
+
 def test_a_live_lease_is_left_alone_by_the_sweep(support_actor, slow_session):
     compaction, thread = started(support_actor, slow_session)
     assert sweeper.sweep() == sweeper.SweepReport()

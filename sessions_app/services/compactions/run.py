@@ -35,11 +35,15 @@ def run_compaction(compaction_id: uuid.UUID) -> None:
     held = _claim(compaction_id)
     if held is None:
         return
-    compaction = Compaction.objects.select_related("session").get(pk=compaction_id)
-    policy = msgspec.convert(compaction.policy["values"], Policy)
-    progress = Progress(held, policy.heartbeat_s)
-    with Keeper(held, progress.tick) as keeper:
-        ended = _outcome(held, compaction, policy, progress, keeper)
+    try:
+        compaction = Compaction.objects.select_related("session").get(pk=compaction_id)
+        policy = msgspec.convert(compaction.policy["values"], Policy)
+        progress = Progress(held, policy.heartbeat_s)
+        with Keeper(held, progress.tick) as keeper:
+            ended = _outcome(held, compaction, policy, progress, keeper)
+    except Exception as error:
+        logger.exception("compaction_failed", compaction=str(compaction_id))
+        ended = _unforeseen(error)
     if ended is not None and not end(compaction_id, ended, token=held.token):
         logger.warning("compaction_not_ours_any_more", compaction=str(compaction_id), status=ended.status)
 
@@ -68,14 +72,15 @@ def _outcome(held: Claim, compaction: Compaction, policy: Policy, progress: Prog
         return _stopped(stopped.stop, keeper)
     except LeaseLost:
         return _stopped(Stop.LEASE_LOST, keeper)
-    except Exception as error:
-        logger.exception("compaction_failed", compaction=str(held.compaction_id))
-        return Ended(
-            status=Status.FAILED,
-            outcome=Outcome.FAILED,
-            reason=type(error).__name__,
-            explanation=f"It failed on something unforeseen ({type(error).__name__}; the log says where). Nothing was changed. Try again.",
-        )
+
+
+def _unforeseen(error: Exception) -> Ended:
+    return Ended(
+        status=Status.FAILED,
+        outcome=Outcome.FAILED,
+        reason=type(error).__name__,
+        explanation=f"It failed on something unforeseen ({type(error).__name__}; the log says where). Nothing was changed. Try again.",
+    )
 
 
 def _stopped(stop: Stop | None, keeper: Keeper) -> Ended | None:
