@@ -25,7 +25,7 @@ def is_claude_code(head: bytes) -> bool:
     rows = _rows(head)
     if rows:
         # Messages tell the formats apart that share this envelope; rows beside them do so only where there are none.
-        spoken = [row for row in rows if row.get("type") in {"user", "assistant"}]
+        spoken = [row for row in rows if text_of(row.get("type")) in {"user", "assistant"}]
         return any(map(_is_ours, spoken or rows))
     # A first line longer than the head: its fields may still show.
     return b"\n" not in head and b'"parentUuid"' in head and b'"isSidechain"' in head
@@ -34,7 +34,7 @@ def is_claude_code(head: bytes) -> bool:
 def _is_ours(row: dict[str, Any]) -> bool:
     if "session_id" in row and "sessionId" not in row:
         return False  # the live stream's envelope, which is another format
-    kind = row.get("type")
+    kind = text_of(row.get("type"))
     if kind in CHAIN_TYPES:
         message = row.get("message")
         has_body = kind in {"system", "progress", "attachment"} or (isinstance(message, dict) and "content" in message)
@@ -56,7 +56,7 @@ def identify(source: BinaryIO, path: str) -> SourceIdentity:
         source.seek(start)
     stem = PurePath(path).stem
     named = [session for row in rows if (session := text_of(row.get("sessionId")))]
-    first_of_chain = next((row for row in rows if row.get("type") in CHAIN_TYPES), {})
+    first_of_chain = next((row for row in rows if text_of(row.get("type")) in CHAIN_TYPES), {})
     agent_id = text_of(first_of_chain.get("agentId")) if first_of_chain.get("isSidechain") is True else ""
     if not agent_id and not named and (match := _AGENT_STEM.search(stem)):
         agent_id = match[1]

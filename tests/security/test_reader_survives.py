@@ -6,6 +6,7 @@ import json
 import random
 from datetime import UTC, datetime
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -61,6 +62,13 @@ def test_any_value_in_any_field_is_survived_and_no_byte_is_lost(seed, values):
     source = b"\n".join(json.dumps(row).encode() for row in rows) + b"\n"
     records = read(source)
     assert b"".join(record.raw for record in records) == source
+
+
+@pytest.mark.parametrize("kind", [[], {}, None, 7])
+def test_a_type_that_is_no_word_makes_a_file_neither_fail_nor_ours(kind):
+    rows = [{**row, "type": kind} for row in ROWS]
+    assert reader_for(b"\n".join(json.dumps(row).encode() for row in rows[:6])) is None
+    assert len(read(b"\n".join(json.dumps(row).encode() for row in [*ROWS, *rows]) + b"\n")) == 2 * len(ROWS)
 
 
 @settings(max_examples=150, deadline=None)
