@@ -1,0 +1,44 @@
+"""Websockets open for pages of this address only."""
+
+import pytest
+
+from project.origins import is_same_origin
+
+
+@pytest.mark.parametrize(
+    ("origin", "host"),
+    [
+        (b"http://127.0.0.1:8000", b"127.0.0.1:8000"),
+        (b"http://localhost", b"localhost"),
+        (b"https://localhost:8443", b"localhost:8443"),
+        (b"http://[::1]:8000", b"[::1]:8000"),
+        (b"HTTP://LOCALHOST:8000", b"localhost:8000"),
+    ],
+)
+def test_a_page_of_this_address_may_open_a_socket(origin, host):
+    assert is_same_origin(origin, host)
+
+
+@pytest.mark.parametrize(
+    ("origin", "host"),
+    [
+        (b"", b"127.0.0.1:8000"),
+        (b"null", b"127.0.0.1:8000"),
+        (b"http://evil.example", b"127.0.0.1:8000"),
+        (b"http://127.0.0.1:9000", b"127.0.0.1:8000"),
+        (b"http://127.0.0.1:8000.evil.example", b"127.0.0.1:8000"),
+        (b"http://user@127.0.0.1:8000", b"127.0.0.1:8000"),
+        (b"file://127.0.0.1:8000", b"127.0.0.1:8000"),
+        (b"http://evil.example", b"evil.example"),
+        (b"http://127.0.0.1:port", b"127.0.0.1:port"),
+        (b"http://\xff", b"\xff"),
+        (b"http://127.0.0.1:8000", b""),
+    ],
+)
+def test_any_other_site_host_or_port_may_not(origin, host):
+    assert not is_same_origin(origin, host)
+
+
+def test_the_public_address_may_where_it_differs_from_the_host_that_a_front_server_sends(settings):
+    settings.CSRF_TRUSTED_ORIGINS = ["https://palimpsest.example"]
+    assert is_same_origin(b"https://palimpsest.example", b"127.0.0.1:8000")
