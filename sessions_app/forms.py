@@ -152,18 +152,23 @@ class CompactForm(forms.Form):
         max_length=MAX_INSTRUCTIONS_CHARS,
         required=False,
         label="Stress in the summary",
-        widget=forms.Textarea(attrs={"class": "input", "rows": 3}),
+        widget=forms.Textarea(attrs={"class": "input", "rows": 3, "autofocus": True}),
+        error_messages={"max_length": "At most %(limit_value)d characters, and this has %(show_value)d. Nothing was started."},
     )
     profile = forms.ChoiceField(
         choices=[("", "as the policy says"), *((profile.value, profile.value) for profile in Profile)],
         required=False,
         widget=forms.Select(attrs={"class": "input"}),
+        error_messages={"invalid_choice": "There is no profile “%(value)s”. Nothing was started."},
     )
     boundary = forms.IntegerField(
         min_value=1,
         max_value=10**9,
         required=False,
         label="Keep from entry",
+        error_messages=dict.fromkeys(
+            ("invalid", "min_value", "max_value"), "A boundary is the whole number of an entry after the first. Nothing was started."
+        ),
         widget=forms.NumberInput(attrs={"class": "input", "inputmode": "numeric"}),
     )
 

@@ -14,24 +14,43 @@ from sessions_app.rendering.markdown import markdown_html
 from sessions_app.rendering.plain import clip, first_line
 
 MAX_SECTION_CHARS = 12_000
-OPEN_CHARS = 900
-MAX_OPEN = 5
-VERSION = 1
+HEAD_CHARS = 480
+"""Of an open section so much is shown, in whole paragraphs; the rest stands behind "more"."""
+
+LONG_LIST = 8
+VERSION = 2
 _HEADING = re.compile(r"#{1,3}\s+(?:\d{1,2}[.)]\s*)?(.{2,80}?)\s*:?\s*#*\Z")
 _NUMBERED = re.compile(r"\d{1,2}[.)]\s+(?:\*\*)?([A-Z][A-Za-z ,/&()-]{3,60}?)\s*:?(?:\*\*)?\s*:?\Z")
 _REFERENCE = re.compile(r"(?<=[(>])#([0-9]{1,7})\b")
 _TAG = re.compile(r"</?[a-z]+(?:-[a-z]+)*(?: [^<>]{0,200})?>\Z")
-_CLOSED = ("mechanical", "user message", "continuation", "contract", "how to go on")
+_LISTED = re.compile(r"[-*] |\d{1,3}[.)] ")
+_SAID = re.compile(r"(\d[\d,]{0,9}) messages? by the user")
+_USER_MESSAGES = ("all user messages", "what the user said before this point")
+_CLOSED = ("what this is", "mechanical", "state, as", "user message", "what the user said", "continuation", "contract", "how to go on")
 
 
 @dataclass(frozen=True)
 class SectionView:
-    """One section. `is_cut`: only its beginning is shown here."""
+    """One section. `more` is what follows `html` behind a fold; `is_cut`: and even that is not all of it."""
 
     title: str
     html: SafeString
+    more: SafeString
     tokens: int
+    count: str  # how many things a list holds, in words; empty for prose
     is_open: bool
+    is_cut: bool
+
+
+@dataclass(frozen=True)
+class _Section:
+    """What the cache keeps of a section."""
+
+    title: str
+    head: str
+    rest: str
+    tokens: int
+    items: int
     is_cut: bool
 
 
@@ -53,21 +72,26 @@ def sections_of(text: str) -> list[tuple[str, str]]:
 
 
 def section_views(text: str, *, limit: int = MAX_SECTION_CHARS) -> tuple[SectionView, ...]:
-    """The sections rendered, from the cache where they are known."""
+    """The sections rendered, from the cache where they are known. Prose is open, long lists and what code adds are folded."""
     key = f"block:{VERSION}:{limit}:{hashlib.blake2b(text.encode(errors='replace'), digest_size=20).hexdigest()}"
-    known = cache.get(key)
+    known: tuple[list[_Section], str] | None = cache.get(key)
     if known is None:
-        known = [_plain_view(title, body, limit) for title, body in sections_of(text)]
+        found = sections_of(text)
+        known = [_section(title, body, limit) for title, body in found], _user_messages(found)
         cache.set(key, known, 24 * 3600)
-    views = []
-    opened = 0
-    for title, html, tokens, length, is_cut in known:
-        is_open = len(known) == 1 or (
-            length <= OPEN_CHARS and opened < MAX_OPEN and not any(word in title.lower() for word in _CLOSED) and bool(length)
+    sections, said = known
+    return tuple(
+        SectionView(
+            title=section.title,
+            html=mark_safe(section.head),  # noqa: S308  from markdown_html
+            more=mark_safe(section.rest),  # noqa: S308  likewise
+            tokens=section.tokens,
+            count=said if section.title.lower() == _USER_MESSAGES[0] and said else f"{section.items} listed" if section.items > 1 else "",
+            is_open=len(sections) == 1 or _is_open(section),
+            is_cut=section.is_cut,
         )
-        opened += is_open
-        views.append(SectionView(title, mark_safe(html), tokens, is_open, is_cut))  # noqa: S308  from markdown_html
-    return tuple(views)
+        for section in sections
+    )
 
 
 def with_references(views: tuple[SectionView, ...], session_id: uuid.UUID, before: int) -> tuple[SectionView, ...]:
@@ -82,9 +106,51 @@ def with_references(views: tuple[SectionView, ...], session_id: uuid.UUID, befor
             return match[0]
         return f'<a class="ref" href="{reverse("entry-detail", args=[session_id, index])}">#{index}</a>'
 
-    return tuple(replace(view, html=mark_safe(_REFERENCE.sub(link, view.html))) for view in views)  # noqa: S308  digits into our own address
+    def linked(html: SafeString) -> SafeString:
+        return mark_safe(_REFERENCE.sub(link, html))  # noqa: S308  digits into our own address
+
+    return tuple(replace(view, html=linked(view.html), more=linked(view.more)) for view in views)
 
 
-def _plain_view(title: str, body: str, limit: int) -> tuple[str, str, int, int, bool]:
+def _section(title: str, body: str, limit: int) -> _Section:
     shown, is_cut = clip(body, limit)
-    return first_line(title, 80) or "What this is", str(markdown_html(shown)), estimate_text(body), len(body), is_cut
+    head, rest = _parted(shown)
+    return _Section(
+        title=first_line(title, 80) or "What this is",
+        head=str(markdown_html(head)),
+        rest=str(markdown_html(rest)) if rest else "",
+        tokens=estimate_text(body),
+        items=len(_items(body)),
+        is_cut=is_cut,
+    )
+
+
+def _is_open(section: _Section) -> bool:
+    return bool(section.head) and section.items < LONG_LIST and not any(word in section.title.lower() for word in _CLOSED)
+
+
+def _items(body: str) -> list[str]:
+    """The lines of a text that are items of its outermost lists."""
+    return [line for line in body.splitlines() if _LISTED.match(line)]
+
+
+def _user_messages(sections: list[tuple[str, str]]) -> str:
+    """How many of the user's messages the texts name: `7 of 7`; `7` where nobody says how many there were."""
+    bodies = {title.lower(): body for title, body in sections}
+    own, ours = (bodies.get(title, "") for title in _USER_MESSAGES)
+    if total := _SAID.match(own):
+        return f"{len(_items(ours))} of {total[1]}" if ours else ""
+    return str(len(_items(own)) or "")
+
+
+def _parted(text: str) -> tuple[str, str]:
+    """A text in two, between paragraphs or items of a list: its beginning, and the rest where that is worth a fold."""
+    if len(text) <= HEAD_CHARS * 3 // 2:
+        return text, ""
+    length, fenced = 0, False
+    for line in text.splitlines(keepends=True):
+        if length >= HEAD_CHARS and not fenced and (not line.strip() or _LISTED.match(line)):
+            return text[:length], text[length:].strip("\n")
+        fenced ^= line.lstrip().startswith("```")
+        length += len(line)
+    return text, ""

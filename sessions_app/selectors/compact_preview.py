@@ -1,17 +1,25 @@
-"""What a compaction would do, before anybody asks for it: the same plan that the attempt makes, and nothing is changed."""
+"""What a compaction would do, before anybody asks for it: the plan that the attempt makes, from stored sums and a short tail."""
 
+import math
+import uuid
 from dataclasses import dataclass
 
-from sessions_app.engine import plan as planning
-from sessions_app.engine.boundary import IllegalBoundary
+import msgspec
+
+from sessions_app.engine import chunks as packing
+from sessions_app.engine.boundary import Boundary, keep_budget
+from sessions_app.engine.entries import Checkpoint, Segment
 from sessions_app.engine.explanations import EXPLANATIONS
-from sessions_app.engine.terms import SkipReason
+from sessions_app.engine.plan import block_budget
+from sessions_app.engine.rounds import group_rounds
+from sessions_app.engine.terms import SegmentKind, SkipReason
 from sessions_app.models import Session
 from sessions_app.providers.registry import summariser_for
-from sessions_app.selectors import plans
-from sessions_app.selectors.history_window import HistoryItem, read_items
+from sessions_app.selectors import cuts, plans
 
 MAX_INSTRUCTIONS_CHARS = 2_000
+MAX_PACKED = 5_000
+"""Beyond so many entries to be folded the number of chunks is worked out from their tokens."""
 
 
 @dataclass(frozen=True)
@@ -20,7 +28,6 @@ class CompactPreview:
 
     refusal: str = ""
     boundary_index: int = 0
-    boundary_item: HistoryItem | None = None
     folded: int = 0
     folded_tokens: int = 0
     kept: int = 0
@@ -29,6 +36,7 @@ class CompactPreview:
     view_tokens: int = 0
     view_after: int = 0
     chunk_count: int = 0
+    is_exact: bool = True  # False: the chunks are worked out from tokens, since there are too many entries to pack
     generation: int | None = None
     profile: str = ""
     profile_source: str = ""
@@ -44,42 +52,82 @@ class CompactPreview:
         return 1000 - self.folded_width
 
 
-def compact_preview(session: Session, *, boundary: int | None = None) -> CompactPreview:
-    """The plan of a manual compaction as it would be made now. Reads the shape of every entry: linear in the history."""
+def compact_preview(session: Session) -> CompactPreview:
+    """The plan of a manual compaction as it would be made now.
+
+    No text is read, and of the shapes only those around the cut: the time that it takes does not grow with the history.
+    """
     resolved = plans.effective_policy(session)
-    summariser = summariser_for(resolved.policy)
+    policy = resolved.policy
     chain = plans.load_chain(session)
-    try:
-        plan = planning.make(
-            plans.load_shapes(session.pk),
-            previous=chain[-1] if chain else None,
-            policy=resolved.policy,
-            window=session.window,
-            summariser_window=summariser.window,
-            signal_tokens=session.signal_tokens or 0,
-            manual=True,
-            force=False,
-            wanted=boundary,
-        )
-    except IllegalBoundary as error:
-        return CompactPreview(refusal=str(error))
-    if isinstance(plan, SkipReason):
-        return CompactPreview(refusal=EXPLANATIONS[plan])
-    kept_tokens = plan.kept_tokens
-    items = read_items(session.pk, [plan.boundary_index])
+    previous = chain[-1] if chain else None
+    cut = cuts.manual_cut(session.pk, previous, policy, keep_budget(policy, session.window, session.signal_tokens or 0, manual=True))
+    if isinstance(cut, SkipReason):
+        return CompactPreview(refusal=EXPLANATIONS[cut])
+    summariser = summariser_for(policy)
+    system, system_tokens = cuts.leading_system(session.pk)
+    kept_tokens = cut.kept_tokens + system_tokens
+    fold = _fold(session.pk, previous, cut, kept_tokens, summariser.window)
+    block_tokens = block_budget(policy, session.window, fold.tokens, kept_tokens, manual=True)
+    view_tokens = plans.view_tokens(session, previous)
     return CompactPreview(
-        boundary_index=plan.boundary_index,
-        boundary_item=items[0] if items else None,
-        folded=len(plan.span),
-        folded_tokens=plan.span_tokens,
-        kept=plan.kept,
+        boundary_index=cut.index,
+        folded=fold.entries,
+        folded_tokens=fold.tokens,
+        kept=cut.kept + system,
         kept_tokens=kept_tokens,
-        carried=plan.carried,
-        view_tokens=plan.tokens_before,
-        view_after=min(plan.tokens_before, kept_tokens + plan.block_tokens),
-        chunk_count=len(plan.chunks),
-        generation=chain[-1].generation if chain else None,
-        profile=resolved.policy.profile,
+        carried=cut.carried,
+        view_tokens=view_tokens,
+        view_after=min(view_tokens, kept_tokens + block_tokens),
+        chunk_count=fold.chunks,
+        is_exact=fold.is_exact,
+        generation=previous.generation if previous else None,
+        profile=policy.profile,
         profile_source=str(resolved.sources.get("profile", "default")),
         summariser=summariser.name,
     )
+
+
+@dataclass(frozen=True)
+class _Fold:
+    """What leaves the view: entries, their tokens with those of the block before, and the chunks that they make."""
+
+    entries: int
+    tokens: int
+    chunks: int
+    is_exact: bool
+
+
+def _fold(session_id: uuid.UUID, previous: Checkpoint | None, cut: Boundary, kept_tokens: int, window: int) -> _Fold:
+    places = _places_before(previous, cut.index, cuts.after_system(session_id))
+    replaced = plans.synthetic_tokens(previous)
+    if sum(last - first + 1 for first, last in places) <= MAX_PACKED:
+        shapes = [shape for first, last in places for shape in plans.load_shapes(session_id, first, last)]
+        folded = [shape for shape in shapes if shape.is_sent and shape.index not in cut.carried]
+        tokens = sum(shape.tokens for shape in folded) + replaced
+        return _Fold(len(folded), tokens, len(packing.pack(group_rounds(folded), window)), is_exact=True)
+    entries = sum(cuts.count_sent(session_id, first, last) for first, last in places) - len(cut.carried)
+    # What is folded loses its placeholders too: a cleared result counts with the size that it had.
+    held = msgspec.structs.replace(previous, cleared=frozenset()) if previous else None
+    tokens = plans.entry_tokens(session_id, held) - kept_tokens
+    chunk_tokens = max(1, min(int(window * packing.WINDOW_SHARE), packing.CHUNK_TOKENS))
+    return _Fold(entries, tokens + replaced, min(packing.MAX_CHUNKS, math.ceil(tokens / chunk_tokens)), is_exact=False)
+
+
+def _places_before(previous: Checkpoint | None, cut: int, first: int) -> list[tuple[int, int]]:
+    """What of a view lies from entry `first` on and before the cut: ranges of indexes, inclusive, apart and in order."""
+    segments = previous.segments if previous else (Segment(kind=SegmentKind.RANGE, first=0),)
+    held = []
+    for segment in segments:
+        if segment.first is not None:
+            last = segment.first if segment.kind is SegmentKind.ENTRY else cut if segment.last is None else segment.last
+            held.append((max(segment.first, first), min(last, cut - 1)))
+    places: list[tuple[int, int]] = []
+    for start, end in sorted(held):
+        if start > end:
+            continue
+        if places and start <= places[-1][1] + 1:
+            places[-1] = (places[-1][0], max(end, places[-1][1]))
+        else:
+            places.append((start, end))
+    return places

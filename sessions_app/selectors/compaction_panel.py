@@ -4,8 +4,10 @@ import uuid
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
+from django.db.models import F
+
 from sessions_app.engine.terms import OPEN_STATUSES, Lineage, Outcome, Phase, Status
-from sessions_app.models import Compaction, Session
+from sessions_app.models import Compaction
 from sessions_app.selectors.history import duration_s
 from sessions_app.selectors.session_page import current_chunk, percent_done
 
@@ -82,12 +84,12 @@ def panel(session_id: uuid.UUID | str) -> CompactionPanel | None:
     """The open attempt of a session, else the last that ended within the hour; one query over one session's attempts."""
     attempts = Compaction.objects.filter(session_id=session_id, lineage=Lineage.CONSOLE).defer("summary", "policy", "mechanical_state")
     attempts = attempts.select_related("parent").defer("parent__summary", "parent__policy", "parent__mechanical_state")
-    last = attempts.order_by("-attempt").first()
+    last = attempts.annotate(in_force=F("session__active_console_id")).order_by("-attempt").first()
     if last is None:
         return None
     if not last.is_open and (last.finished_at is None or last.finished_at < datetime.now(UTC) - SHOWN_AFTER_END):
         return None
-    return replace(panel_of(last), is_in_force=Session.objects.filter(pk=session_id, active_console=last.pk).exists())
+    return replace(panel_of(last), is_in_force=last.in_force == last.pk)
 
 
 def panel_of(compaction: Compaction) -> CompactionPanel:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
+from typing import Any
 
 from sessions_app.engine.entries import Checkpoint, SyntheticMessage
 from sessions_app.engine.fates import EntryFate, fate_of
@@ -15,8 +16,9 @@ from sessions_app.selectors.history_window import Detail, EntryWindow, HistoryIt
 NO_GENERATION = 0
 MAX_HEAD = 200
 _CHECKPOINT_COLUMNS = (
-    "pk", "generation", "parent__generation", "lineage", "trigger", "requested_by", "outcome", "divider_index", "boundary_index",
-    "entries_folded", "tokens_before", "tokens_before_scope", "tokens_after", "tokens_after_scope", "started_at", "finished_at", "detail",
+    "pk", "generation", "parent_id", "parent__generation", "lineage", "trigger", "requested_by", "outcome", "divider_index",
+    "boundary_index", "prefix_hash", "entries_folded", "tokens_before", "tokens_before_scope", "tokens_after", "tokens_after_scope",
+    "started_at", "finished_at", "detail",
 )  # fmt: skip
 BOUNDARY_LEAD = 32
 """Beside a block more of what it stands for is shown."""
@@ -113,12 +115,13 @@ def history_page(session: Session, options: HistoryOptions) -> HistoryPage:
     Raises `LookupError` for a generation that the session does not have.
     """
     context = options.context or plans.default_context(session)
-    chain = _chain(session, context, options.generation)
+    committed = _committed(session)
+    chain = _chain(session, context, options.generation, committed)
     checkpoint = chain[-1] if chain else None
     layout = options.layout or (Layout.SPLIT if checkpoint else Layout.CANONICAL)
     window = entry_window(session.pk, _place(options, layout, checkpoint))
     fates = {item.index: fate_of(_shape(item), chain) for item in _all_items(window)}
-    rows = checkpoint_rows(session)
+    rows = _checkpoint_rows(session, committed)
     block = _block(checkpoint, rows)
     return HistoryPage(
         options=options,
@@ -145,7 +148,15 @@ def _view_tokens(session: Session, checkpoint: Checkpoint | None, *, is_default:
 
 def checkpoint_rows(session: Session) -> tuple[CheckpointRow, ...]:
     """All checkpoints of a session, oldest first; one query over small columns, as plain rows, since there may be hundreds."""
-    rows = Compaction.objects.filter(session=session, generation__isnull=False).order_by("generation").values(*_CHECKPOINT_COLUMNS)
+    return _checkpoint_rows(session, _committed(session))
+
+
+def _committed(session: Session) -> list[dict[str, Any]]:
+    rows = Compaction.objects.filter(session=session, generation__isnull=False).order_by("generation")
+    return list(rows.values(*_CHECKPOINT_COLUMNS))
+
+
+def _checkpoint_rows(session: Session, rows: list[dict[str, Any]]) -> tuple[CheckpointRow, ...]:
     active = {session.active_agent_id, session.active_console_id}
     return tuple(
         CheckpointRow(
@@ -178,18 +189,21 @@ def _span_s(lineage: str, started: datetime | None, finished: datetime | None, d
     if started and finished and lineage == Lineage.CONSOLE:
         return (finished - started).total_seconds()
     said = detail.get("duration_ms") if isinstance(detail, dict) else None
-    return said / 1000 if isinstance(said, int | float) else None
+    return said / 1000 if isinstance(said, int | float) and said > 0 else None  # agents write 0 where they did not measure
 
 
-def _chain(session: Session, context: Lineage, generation: int | None) -> tuple[Checkpoint, ...]:
+def _chain(session: Session, context: Lineage, generation: int | None, committed: list[dict[str, Any]]) -> tuple[Checkpoint, ...]:
     if generation is None:
-        return plans.load_chain(session, context)
-    if generation == NO_GENERATION:
+        newest = session.active_agent_id if context is Lineage.AGENT else session.active_console_id
+    elif generation == NO_GENERATION:
+        newest = None
+    else:
+        newest = next((row["pk"] for row in committed if row["generation"] == generation), None)
+        if newest is None:
+            raise LookupError(f"This session has no generation #{generation}.")
+    if newest is None:
         return ()
-    compaction = Compaction.objects.filter(session=session, generation=generation).first()
-    if compaction is None:
-        raise LookupError(f"This session has no generation #{generation}.")
-    return plans.chain_of(compaction)
+    return plans.chain_among((Compaction(pk=row["pk"], **{name: row[name] for name in plans.PLAN_COLUMNS}) for row in committed), newest)
 
 
 def _place(options: HistoryOptions, layout: Layout, checkpoint: Checkpoint | None) -> WindowPlace:

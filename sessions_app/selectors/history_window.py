@@ -7,7 +7,8 @@ from typing import Any
 
 import msgspec
 import orjson
-from django.db.models import Q, QuerySet
+from django.db.models import Q, QuerySet, Subquery
+from django.db.models.functions import Coalesce
 
 from sessions_app.engine.entries import Entry, Usage, decode_parts
 from sessions_app.engine.terms import Kind, Role
@@ -99,7 +100,7 @@ class WindowPlace:
 
 
 def entry_window(session_id: uuid.UUID, place: WindowPlace) -> EntryWindow:
-    """Reads a window: two to five queries, whatever the length of the history."""
+    """Reads a window: one or two queries, whatever the length of the history."""
     rows, has_earlier, has_later = _rows(session_id, place)
     if not rows:
         return EntryWindow(has_earlier=has_earlier, has_later=has_later)
@@ -153,17 +154,17 @@ def _rows(session_id: uuid.UUID, place: WindowPlace) -> tuple[list[EntryRow], bo
         rows = list(shown.order_by("-index")[: limit + 1])
         rows, has_earlier = _from_a_call(list(reversed(rows)), limit)
         return rows, has_earlier, False
-    lead: list[EntryRow] = []
-    start = place.start
-    if start is None:
-        start = place.at or 0
-        lead = list(reversed(shown.filter(index__lt=start).order_by("-index")[: place.lead + 1]))
-        lead, has_earlier = _from_a_call(lead, place.lead)
-    else:
-        has_earlier = start > place.floor
-    tail_limit = limit - len(lead)
-    rows = list(shown.filter(index__gte=start).order_by("index")[: tail_limit + MAX_RESULTS_BEYOND + 1])
-    kept = _to_the_results(rows, tail_limit)
+    if place.start is not None:
+        rows = list(shown.filter(index__gte=place.start).order_by("index")[: limit + MAX_RESULTS_BEYOND + 1])
+        kept = _to_the_results(rows, limit)
+        return rows[:kept], place.start > place.floor, len(rows) > kept
+    at = place.at or 0
+    from_index = Subquery(shown.filter(index__lt=at).order_by("-index").values("index")[place.lead : place.lead + 1])
+    around = shown.filter(index__gte=Coalesce(from_index, 0)).order_by("index")
+    rows = list(around[: limit + MAX_RESULTS_BEYOND + 2])
+    lead, has_earlier = _from_a_call([row for row in rows if row.index < at], place.lead)
+    rows = [row for row in rows if row.index >= at]
+    kept = _to_the_results(rows, limit - len(lead))
     return lead + rows[:kept], has_earlier, len(rows) > kept
 
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from django.core.cache import cache
-from django.db.models.functions import Substr
+from django.db.models import Subquery
+from django.db.models.functions import Coalesce, Substr
 
 from sessions_app.engine.terms import Kind, Role
 from sessions_app.models import Entry, Session
@@ -65,13 +66,15 @@ class Minimap:
 
 
 def outline(session_id: uuid.UUID, page: HistoryPage) -> Outline:
-    """At most a hundred user turns around the window; two queries over the index of user messages."""
+    """At most a hundred user turns around the window; one query over the index of user messages."""
     here = page.window.first or 0
     turns = Entry.objects.filter(session_id=session_id, role=Role.USER, kind=Kind.MESSAGE, meta=False, off_branch=False)
     head = turns.annotate(head=Substr("parts", 1, _READ_CHARS)).values_list("index", "head")
-    before = list(head.filter(index__lt=here).order_by("-index")[: TURNS_EACH_WAY + 1])
-    after = list(head.filter(index__gte=here).order_by("index")[: TURNS_EACH_WAY + 1])
-    found = [*reversed(before[:TURNS_EACH_WAY]), *after[:TURNS_EACH_WAY]]
+    earliest = Subquery(turns.filter(index__lt=here).order_by("-index").values("index")[TURNS_EACH_WAY : TURNS_EACH_WAY + 1])
+    around = list(head.filter(index__gte=Coalesce(earliest, 0)).order_by("index")[: 2 * TURNS_EACH_WAY + 2])
+    before = [turn for turn in around if turn[0] < here]
+    after = [turn for turn in around if turn[0] >= here]
+    found = [*before[-TURNS_EACH_WAY:], *after[:TURNS_EACH_WAY]]
     is_part = len(before) > TURNS_EACH_WAY or len(after) > TURNS_EACH_WAY
     anchor = page.options.at if page.options.at is not None else here
     current = max((index for index, _ in found if index <= anchor), default=None)

@@ -242,7 +242,12 @@ def _planned_entries(
 
 
 def _chain_from(session_id: uuid.UUID | str, newest_id: uuid.UUID) -> tuple[Checkpoint, ...]:
-    committed = {row.pk: row for row in Compaction.objects.filter(session_id=session_id, generation__isnull=False).only(*_PLAN_COLUMNS)}
+    return chain_among(Compaction.objects.filter(session_id=session_id, generation__isnull=False).only(*PLAN_COLUMNS), newest_id)
+
+
+def chain_among(rows: Iterable[Compaction], newest_id: uuid.UUID) -> tuple[Checkpoint, ...]:
+    """The checkpoints that lead up to one of these committed compactions, oldest first, itself the last. Two queries."""
+    committed = {row.pk: row for row in rows}
     chain: list[Compaction] = []
     at: uuid.UUID | None = newest_id
     while at is not None and (row := committed.pop(at, None)) is not None:
@@ -251,7 +256,7 @@ def _chain_from(session_id: uuid.UUID | str, newest_id: uuid.UUID) -> tuple[Chec
     return tuple(_load_checkpoints(chain[::-1]))
 
 
-_PLAN_COLUMNS = ("generation", "lineage", "parent_id", "boundary_index", "prefix_hash", "outcome")
+PLAN_COLUMNS = ("generation", "lineage", "parent_id", "boundary_index", "prefix_hash", "outcome")
 
 
 def _load_checkpoints(compactions: Sequence[Compaction]) -> list[Checkpoint]:

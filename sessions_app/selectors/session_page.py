@@ -17,12 +17,12 @@ WHOSE_CONTEXT = {
     SessionKind.JOINED: "joined: compacting changes the agent's real context",
 }
 UNFOLDABLE = {
-    SkipReason.EMPTY_SESSION: "there are no entries yet",
-    SkipReason.FEWER_THAN_THREE_ROUNDS: "fewer than three rounds: nothing to fold yet",
-    SkipReason.NO_LEGAL_BOUNDARY: "no legal cut: a call is still open",
+    SkipReason.EMPTY_SESSION: "no entries yet",
+    SkipReason.FEWER_THAN_THREE_ROUNDS: "fewer than three rounds",
+    SkipReason.NO_LEGAL_BOUNDARY: "a call is still open",
     SkipReason.NOTHING_TO_FOLD: "nothing to fold yet",
-    SkipReason.WOULD_NOT_SHRINK: "it would not get smaller",
-    SkipReason.NON_HISTORY_ENVELOPE_EXHAUSTS_BUDGET: "what can't be folded fills it",
+    SkipReason.WOULD_NOT_SHRINK: "it would not shrink",
+    SkipReason.NON_HISTORY_ENVELOPE_EXHAUSTS_BUDGET: "what must stay fills it",
 }
 BUSY_WORDS = {SessionStatus.WORKING: "agent is working", SessionStatus.WAITING: "waiting for approval"}
 _FILLS = {"system": "system", "block": "block", "results": "tools", "calls": "tools"}

@@ -85,9 +85,11 @@ def ago(at: datetime | None, now: datetime | None = None) -> str:
 
 @register.filter
 def seconds(value: float | None) -> str:
-    """A span as people say it: `0.4 s`, `48 s`, `2 m 22 s`; `unknown` for None."""
-    if value is None:
+    """A span as people say it: `under 0.1 s`, `0.4 s`, `48 s`, `2 m 22 s`; `unknown` for None, and for clocks that ran backwards."""
+    if value is None or value < 0:
         return UNKNOWN
+    if value < 0.05:
+        return "under 0.1 s"
     if value < 10:
         return f"{value:.1f} s"
     minutes, rest = divmod(round(value), 60)
@@ -116,6 +118,14 @@ def utc(at: datetime | None) -> str:
 def words(term: str) -> str:
     """A value of an enumeration as a person reads it: `whole_request` is `whole request`."""
     return term.replace("_", " ")
+
+
+@register.filter
+def summariser_words(name: str, source: str = "") -> str:
+    """Who writes a summary, said once: `extractive`, `extractive, paced`; what it fell back to, if the source says another."""
+    said = {"": "", "scripted": "extractive, paced"}.get(name, words(name))
+    source = words(source)
+    return said if not source or said.startswith(source) else f"{source} ({said})" if said else source
 
 
 @register.simple_tag(takes_context=True)

@@ -23,12 +23,13 @@ from sessions_app.views.pages import PageRequest, render_page, wants_fragment
 def sign_in(request: PageRequest) -> HttpResponse:
     if wants_fragment(request):
         # A part was asked for after the session had ended: the whole page must go to the sign-in.
-        back = urlencode({"next": request.htmx.current_url_abs_path or "/"})
+        back = urlencode({"next": request.htmx.current_url_abs_path or "/", "ended": "1"})
         return HttpResponse(headers={"HX-Redirect": f"{resolve_url('sign-in')}?{back}"})
     if request.user.is_authenticated:
         return redirect(_destination(request))
     if request.method != "POST":
-        return render_page(request, "accounts/sign_in.html", {"form": SignInForm(request), "next": request.GET.get("next", "")})
+        context: dict[str, object] = {"form": SignInForm(request), "next": request.GET.get("next", ""), "ended": "ended" in request.GET}
+        return render_page(request, "accounts/sign_in.html", context)
     form = SignInForm(request, request.POST)
     if form.is_valid():
         login(request, form.get_user())

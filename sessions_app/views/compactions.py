@@ -103,12 +103,11 @@ def compaction_detail(request: PageRequest, session_id: uuid.UUID, compaction_id
 
 
 def _preview(request: PageRequest, session: Session, form: CompactForm) -> HttpResponse:
-    wanted = form.cleaned_data.get("boundary") if form.is_bound and not form.errors else None
     context: Context = {
         "session": session,
         "header": session_page.header(session.pk),
         "form": form,
-        "preview": compact_preview(session, boundary=wanted),
+        "preview": compact_preview(session),
     }
     response = render_page(request, "compactions/create.html", context, partial="dialog", status=422 if form.errors else 200)
     if form.errors:

@@ -42,6 +42,7 @@ class HistoryLinks:
     boundary: str
     newest: str
     place: str
+    turn: str  # the address of an entry in this layout, but for its index at the end
     splits: bool
 
 
@@ -54,8 +55,8 @@ def history_links(session_id: uuid.UUID, page: HistoryPage, asked: QueryDict) ->
 
     place = {"at": page.window.first} if page.window.first is not None and page.options.at is None else {}
     return HistoryLinks(
-        here=_address(reverse("session-entries", args=[session_id]), asked, {"layout": page.layout.value}),
-        query=_query(asked, dict.fromkeys(PLACE)),
+        here=_address(reverse("session-entries", args=[session_id]), asked, {}),
+        query=_query(asked, {**dict.fromkeys(PLACE), "layout": page.layout.value}),
         layouts=tuple(
             Link(words, url(layout=layout.value), layout is page.layout, str(number))
             for number, (layout, words) in enumerate(_LAYOUT_WORDS.items(), 1)
@@ -77,6 +78,7 @@ def history_links(session_id: uuid.UUID, page: HistoryPage, asked: QueryDict) ->
         boundary=url(at=page.boundary_index, before=None, start=None),
         newest=url(at=None, before=page.entry_count, start=None),
         place=_address(base, asked, {"at": 0, "before": None, "start": None}),
+        turn=f"{base}?{query}&at=" if (query := _query(asked, dict.fromkeys(PLACE))) else f"{base}?at=",
         splits=page.layout is Layout.SPLIT,
     )
 

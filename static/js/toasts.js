@@ -1,7 +1,14 @@
 // Answers that refuse or fail come as a fragment for the toast area, with their own status. This is the one
 // place that lets htmx swap them, and the one that speaks when no answer came at all.
 
-const area = () => document.getElementById("toasts");
+// While a dialog is open, all outside of it is covered and inert: then toasts stand inside.
+function area() {
+  const open = document.querySelector("dialog[open]");
+  if (!open) return document.getElementById("toasts");
+  const inside = open.querySelector(".toasts") ?? open.appendChild(document.createElement("div"));
+  inside.className = "toasts";
+  return inside;
+}
 
 function showIcons(root) {
   for (const button of root.querySelectorAll("[data-dismiss][hidden]")) button.hidden = false;
@@ -40,7 +47,7 @@ export function bindToasts() {
     toast("The server could not be reached. Whether it got the request is not known; reload to see what it has.");
   });
   document.body.addEventListener("htmx:afterSwap", (event) => {
-    if (event.target === area()) showIcons(area());
+    if (event.target.matches?.(".toasts")) showIcons(event.target);
   });
   document.body.addEventListener("click", (event) => {
     const button = event.target.closest?.("[data-dismiss]");

@@ -9,8 +9,7 @@ from django.test.utils import CaptureQueriesContext
 from sessions_app.engine import rounds
 from sessions_app.engine.terms import Status
 from sessions_app.models import Event
-from sessions_app.selectors import plans
-from sessions_app.services import signals
+from sessions_app.selectors import cuts, plans
 from sessions_app.services.compactions.request import request
 from sessions_app.services.compactions.run import run_compaction
 from tests.services.compaction_scenes import fresh, long_session
@@ -24,7 +23,7 @@ def _queue_of_nobody(monkeypatch):
 
 
 def test_the_shapes_of_the_whole_history_are_loaded_once(support_actor, monkeypatch):
-    monkeypatch.setattr(signals, "TAIL_STEP", 20)
+    monkeypatch.setattr(cuts, "TAIL_STEP", 20)
     session = long_session(turns=60)
     loaded = []
     load = plans.load_shapes
@@ -54,7 +53,7 @@ def test_a_history_is_linked_once_for_its_cut_and_once_for_its_chunks(support_ac
     compaction = request(actor=support_actor, session=session).compaction
     with monkeypatch.context() as patch:
         patch.setattr(rounds, "_Scan", counting)
-        patch.setattr(signals, "refresh", lambda _session_id: None)  # it looks for the next cut, which is another matter
+        patch.setattr("sessions_app.services.signals.refresh", lambda _session_id: None)  # it looks for the next cut
         run_compaction(compaction.pk)
     assert fresh(compaction).status == Status.COMPLETED
     assert linked == [False, False]

@@ -1,5 +1,7 @@
 """A session's row says how full its context is, what fills it, and what a compaction would leave."""
 
+from unittest import mock
+
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
@@ -9,14 +11,16 @@ from hypothesis.extra.django import TestCase
 
 from sessions_app.engine.boundary import Boundary, choose
 from sessions_app.engine.entries import Entry, Usage
+from sessions_app.engine.explanations import EXPLANATIONS
 from sessions_app.engine.plan import Plan, make
+from sessions_app.engine.rounds import group_rounds
 from sessions_app.engine.shapes import shape_of
 from sessions_app.engine.terms import Lineage, Origin, Scope, SkipReason
 from sessions_app.events.actors import system_actor
 from sessions_app.events.types import EventType
 from sessions_app.models import Event, PolicyValue, Project, Session, SessionKind
 from sessions_app.permissions import ActionRefused
-from sessions_app.selectors import plans
+from sessions_app.selectors import compact_preview, cuts, plans
 from sessions_app.services import signals
 from sessions_app.services.policies import set_value
 from tests.engine.histories import Story, checkpoint, histories
@@ -121,6 +125,24 @@ def manual_plan(session: Session) -> Plan | SkipReason:
     )
 
 
+def same_preview(session: Session, plan: Plan | SkipReason) -> None:
+    """The dialog says what the plan holds, by tails of any length and by sums alone."""
+    is_pending = any(round_.is_pending for round_ in group_rounds(plans.load_shapes(session.pk)))
+    for step, most in ((400, 5_000), (400, 0), (2, 5_000), (3, 0)):
+        if is_pending and step < 400:
+            continue  # a call left open so long ago in the turn that is under way is not seen from the tail
+        with mock.patch.object(cuts, "TAIL_STEP", step), mock.patch.object(compact_preview, "MAX_PACKED", most):
+            said = compact_preview.compact_preview(session)
+        if isinstance(plan, SkipReason):
+            assert said.refusal == EXPLANATIONS[plan]
+            continue
+        assert (said.boundary_index, said.carried, said.folded, said.folded_tokens, said.kept, said.kept_tokens, said.view_tokens) == (
+            plan.boundary_index, plan.carried, len(plan.span), plan.span_tokens, plan.kept, plan.kept_tokens, plan.tokens_before
+        )  # fmt: skip
+        if said.is_exact:
+            assert said.chunk_count == len(plan.chunks)
+
+
 class Promise(TestCase):
     @given(histories(), st.integers(0, 250), st.integers(0, 5_000))
     @settings(max_examples=100)
@@ -135,6 +157,7 @@ class Promise(TestCase):
             store_checkpoint(session, checkpoint(1, boundary.index, *boundary.carried))
         session = refreshed(session)
         plan = manual_plan(session)
+        same_preview(session, plan)
         if isinstance(plan, SkipReason):
             assert (session.foldable_to, session.unfoldable_reason) == (None, plan)
         elif session.unfoldable_reason:
@@ -187,10 +210,10 @@ def test_a_cut_found_in_a_short_tail_is_the_one_of_the_whole_history(monkeypatch
     for number in range(200):
         story.calls(f"step{number}").result(f"step{number}", words="x" * 700)
     session = store_session(story.entries)
-    monkeypatch.setattr(signals, "TAIL_STEP", 10_000)
+    monkeypatch.setattr(cuts, "TAIL_STEP", 10_000)
     whole = refreshed(session).foldable_to
     assert whole is not None
-    monkeypatch.setattr(signals, "TAIL_STEP", step)
+    monkeypatch.setattr(cuts, "TAIL_STEP", step)
     assert refreshed(session).foldable_to == whole
 
 
@@ -201,7 +224,7 @@ def test_the_queries_of_a_refresh_do_not_grow_with_the_history():
         with CaptureQueriesContext(connection) as queries:
             signals.refresh(session.pk)
         counts.append(len(queries))
-    assert counts[1] <= counts[0] + 4
+    assert counts[1] <= counts[0] + 6
     assert counts[0] <= 20
 
 

@@ -59,7 +59,9 @@ def test_signing_out_needs_a_post_and_is_an_event(client: Client, support):
 
 def test_a_part_that_is_asked_for_after_the_session_ended_sends_the_whole_page_to_the_sign_in(client: Client):
     response = client.get("/", headers={"HX-Request": "true", "HX-Current-URL": "http://testserver/?q=a"}, follow=True)
-    assert response["HX-Redirect"] == "/sign-in/?next=%2F%3Fq%3Da"
+    assert response["HX-Redirect"] == "/sign-in/?next=%2F%3Fq%3Da&ended=1"
+    assert "What was pressed last was not done" in client.get(response["HX-Redirect"]).content.decode()
+    assert "What was pressed last" not in client.get("/sign-in/").content.decode()
 
 
 def test_a_form_from_elsewhere_changes_nothing(support):

@@ -89,3 +89,24 @@ def test_the_address_changes_in_one_place_and_leaves_the_page_that_was_open(tag,
     request = RequestFactory().get("/")
     request.GET = QueryDict("q=a+%26+b&after=page")
     assert Template("{% load console %}" + tag).render(Context({"request": request})) == address
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(None, "unknown"), (-3.0, "unknown"), (0.0, "under 0.1 s"), (0.4, "0.4 s"), (142.0, "2 m 22 s")]
+)
+def test_a_span_never_claims_what_was_not_measured(value, text):
+    assert console.seconds(value) == text
+
+
+@pytest.mark.parametrize(
+    ("name", "source", "text"),
+    [
+        ("extractive", "extractive", "extractive"),
+        ("scripted", "extractive", "extractive, paced"),
+        ("claude-code", "external", "external (claude-code)"),
+        ("", "mixed", "mixed"),
+        ("", "", ""),
+    ],
+)
+def test_who_wrote_a_summary_is_said_once(name, source, text):
+    assert console.summariser_words(name, source) == text

@@ -189,3 +189,26 @@ def test_who_is_in_no_group_finds_nothing(client, outsider, folded):
 
 def test_a_session_that_is_not_there_is_404(operator_page):
     assert operator_page.get(reverse("session-detail", args=[uuid.uuid4()])).status_code == 404
+
+
+def test_a_turn_of_the_outline_leads_to_its_place_in_the_same_layout(operator_page, folded):
+    html = page(operator_page, folded, "?layout=split&generation=1&start=4")
+    assert f'href="{reverse("session-detail", args=[folded.pk])}?layout=split&amp;generation=1&amp;at=0#e0"' in html
+
+
+def test_a_page_whose_address_names_no_layout_follows_the_default_when_it_fetches_itself_anew(operator_page, folded):
+    html = page(operator_page, folded)
+    assert f'hx-get="{reverse("session-entries", args=[folded.pk])}" data-follows="history"' in html
+    named = page(operator_page, folded, "?layout=canonical")
+    assert f'hx-get="{reverse("session-entries", args=[folded.pk])}?layout=canonical" data-follows="history"' in named
+
+
+def test_a_further_window_has_the_layout_of_the_page_that_asks_for_it(operator_page, folded):
+    assert "?layout=split&amp;before=" in page(operator_page, folded, "?at=40")
+
+
+@pytest.mark.parametrize("query", ["", "?layout=canonical", "?layout=view"])
+def test_a_page_costs_a_dozen_queries_whatever_it_shows(operator_page, folded, query, django_assert_max_num_queries):
+    page(operator_page, folded, query)  # the first look at a session is written down
+    with django_assert_max_num_queries(12):
+        page(operator_page, folded, query)

@@ -1,0 +1,115 @@
+"""Where a manual compaction would cut, found in the end of a history: the cost does not grow with its length."""
+
+import uuid
+from collections.abc import Sequence
+
+import msgspec
+from django.db.models import Max, QuerySet
+
+from sessions_app.engine import boundary
+from sessions_app.engine.boundary import Boundary
+from sessions_app.engine.entries import Checkpoint
+from sessions_app.engine.plan import LEAST_BLOCK_TOKENS
+from sessions_app.engine.policy import Policy
+from sessions_app.engine.terms import Kind, Role, SegmentKind, SkipReason
+from sessions_app.models import Entry
+from sessions_app.selectors import plans
+
+TAIL_STEP = 400
+"""Entries of the first tail in which a cut is looked for; each further one is four times longer."""
+
+
+def manual_cut(session_id: uuid.UUID | str, previous: Checkpoint | None, policy: Policy, keep_tokens: int) -> Boundary | SkipReason:
+    """The cut that the plan of a manual compaction makes, looked for in a tail that grows until it holds one or is the whole view.
+
+    `carried`, `kept` and `kept_tokens` are those of the plan, but for the leading system entries; `folded` is of the tail alone.
+    A call that was left open before the tail, in the turn that is still under way, is not seen: the attempt itself says so then.
+    """
+    start = previous.boundary_index if previous else after_system(session_id)
+    newest = Entry.objects.filter(session_id=session_id).aggregate(newest=Max("index"))["newest"]
+    if newest is None:
+        return SkipReason.EMPTY_SESSION
+    length = TAIL_STEP
+    while True:
+        first = max(start, newest + 1 - length)
+        is_whole = first == start
+        if not is_whole and plans.tokens_between(session_id, first, None) <= keep_tokens:
+            length *= 4
+            continue
+        chosen = boundary.choose(
+            plans.load_shapes(session_id, first),
+            keep_tokens=keep_tokens,
+            floor_tokens=LEAST_BLOCK_TOKENS if is_whole else 0,
+            protected_messages=policy.protected_messages,
+            midway=not is_whole,
+        )
+        if isinstance(chosen, Boundary) and not is_whole:
+            chosen = _with_request(session_id, chosen, start)
+            if plans.tokens_between(session_id, start, None) - chosen.kept_tokens <= LEAST_BLOCK_TOKENS:
+                length *= 4  # next to nothing lies before it: the whole view is short, and says why it can't be folded
+                continue
+        if isinstance(chosen, Boundary):
+            return _carrying_again(session_id, chosen, previous)
+        if is_whole:
+            return chosen
+        length *= 4
+
+
+def after_system(session_id: uuid.UUID | str) -> int:
+    """Index after the leading system entries: they are never folded."""
+    other = Entry.objects.filter(session_id=session_id).exclude(role__in=[Role.SYSTEM, Role.NOTICE]).order_by("index")
+    return other.values_list("index", flat=True).first() or 0
+
+
+def leading_system(session_id: uuid.UUID | str) -> tuple[int, int]:
+    """How many system entries a history begins with, and their tokens."""
+    end = after_system(session_id)
+    return (count_sent(session_id, 0, end - 1), plans.tokens_between(session_id, 0, end - 1)) if end else (0, 0)
+
+
+def count_sent(session_id: uuid.UUID | str, first: int, last: int) -> int:
+    """How many entries from `first` to `last`, inclusive, may stand in a view."""
+    rows = Entry.objects.filter(session_id=session_id, index__range=(first, last), off_branch=False)
+    return rows.exclude(role=Role.NOTICE).order_by().count()
+
+
+def _with_request(session_id: uuid.UUID | str, chosen: Boundary, start: int) -> Boundary:
+    """The cut with the user message of its turn, where that lies before the tail."""
+    if chosen.starts_turn or chosen.carried:
+        return chosen
+    before = _turns(session_id).filter(index__range=(start, chosen.index - 1)).order_by("-index")
+    last = before.values_list("index", "tokens", "message_key").first()
+    return _carrying(chosen, _whole_message(session_id, *last)) if last else chosen
+
+
+def _carrying_again(session_id: uuid.UUID | str, chosen: Boundary, previous: Checkpoint | None) -> Boundary:
+    """The cut with what the view in force carries, when it falls into that same turn once more."""
+    if previous is None or chosen.starts_turn or chosen.carried:
+        return chosen
+    singles = (segment.first for segment in previous.segments if segment.kind is SegmentKind.ENTRY)
+    again = [index for index in singles if index is not None and index < chosen.index]
+    return _carrying(chosen, list(_turns(session_id).filter(index__in=again).values_list("index", "tokens"))) if again else chosen
+
+
+def _turns(session_id: uuid.UUID | str) -> QuerySet[Entry]:
+    turns = Entry.objects.filter(session_id=session_id, role=Role.USER, kind=Kind.MESSAGE, meta=False, off_branch=False)
+    return turns.order_by("index")
+
+
+def _whole_message(session_id: uuid.UUID | str, index: int, tokens: int, key: str) -> list[tuple[int, int]]:
+    """Index and tokens of the rows of a user's message that end at `index`."""
+    found = [(index, tokens)]
+    if not key:
+        return found
+    before = Entry.objects.filter(session_id=session_id, index__range=(max(0, index - TAIL_STEP), index - 1)).order_by("-index")
+    for row in before.values_list("index", "tokens", "message_key", "role", "kind", "meta", "off_branch"):
+        if row[2:] != (key, Role.USER, Kind.MESSAGE, False, False):
+            break
+        found.insert(0, (row[0], row[1]))
+    return found
+
+
+def _carrying(chosen: Boundary, rows: Sequence[tuple[int, int]]) -> Boundary:
+    carried = tuple(index for index, _ in rows)
+    added = sum(tokens for _, tokens in rows)
+    return msgspec.structs.replace(chosen, carried=carried, kept=chosen.kept + len(rows), kept_tokens=chosen.kept_tokens + added)

@@ -1,0 +1,44 @@
+// Entries of a history by key, and their text to the clipboard.
+
+function entries() {
+  return [...document.querySelectorAll("#history a.entry__index")];
+}
+
+/** From the entry that has the focus, else from the first one in sight. */
+function move(step) {
+  const all = entries();
+  if (!all.length) return;
+  const from = all.findIndex((link) => link.parentElement.contains(document.activeElement));
+  const inSight = all.findIndex((link) => link.getBoundingClientRect().top > 120);
+  const next = from < 0 ? Math.max(0, inSight) : Math.min(all.length - 1, Math.max(0, from + step));
+  all[next].focus({ preventScroll: true });
+  all[next].parentElement.scrollIntoView({ block: "nearest" });
+}
+
+function onKey(event) {
+  if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
+  if (event.target.closest?.("input, textarea, select") || document.querySelector("dialog[open]")) return;
+  if (event.key === "j") move(1);
+  else if (event.key === "k") move(-1);
+  else return;
+  event.preventDefault();
+}
+
+async function copy(button) {
+  const entry = button.closest("article");
+  const shown = [...entry.querySelector(".entry__main").children].filter((part) => !part.matches(".entry__head"));
+  let said = `Entry ${entry.querySelector(".entry__index").textContent} is copied, as far as it is shown.`;
+  try {
+    await navigator.clipboard.writeText(shown.map((part) => part.innerText).join("\n").trim());
+  } catch {
+    said = "The browser did not let this page copy. Nothing was copied; select the text instead.";
+  }
+  document.getElementById("announcer").textContent = said;
+  button.title = said;
+}
+
+document.addEventListener("keydown", onKey);
+document.body.addEventListener("click", (event) => {
+  const button = event.target.closest?.("[data-copies]");
+  if (button) copy(button);
+});
