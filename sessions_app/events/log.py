@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 from functools import partial
 
 import orjson
-from django.db import transaction
-from django.db.models import F
+from django.db import connection, transaction
 
+from sessions_app import prepared
 from sessions_app.events.actors import Actor
 from sessions_app.events.types import EventType
 from sessions_app.live.poke import poke_session
@@ -48,10 +48,10 @@ def append(
     told to its followers after commit. Two statements and one insert.
     """
     with transaction.atomic():
-        head = _advanced_head(stream)
+        seq, previous_hash = _advance(stream)
         event = Event(
             stream=stream,
-            seq=head.last_seq,
+            seq=seq,
             type=event_type,
             compaction_id=compaction_id,
             step=step,
@@ -70,22 +70,30 @@ def append(
             address=actor.address,
             payload=payload or {},
             at=datetime.now(UTC).isoformat(timespec="microseconds"),
-            previous_hash=bytes(head.last_hash),
+            previous_hash=previous_hash,
         )
         event.hash = event_hash(event)
-        event.save(force_insert=True)
-        EventStream.objects.filter(name=stream).update(last_hash=event.hash)
+        prepared.insert(event)
+        prepared.update(EventStream, stream, last_hash=event.hash)
         if stream.startswith(SESSION_PREFIX):
             transaction.on_commit(partial(poke_session, stream.removeprefix(SESSION_PREFIX), event.seq))
     return event
 
 
-def _advanced_head(stream: str) -> EventStream:
-    # The head row comes first: its update orders all writers of a stream, where max(seq) + 1 would race.
-    if not EventStream.objects.filter(name=stream).update(last_seq=F("last_seq") + 1):
-        EventStream.objects.bulk_create([EventStream(name=stream)], ignore_conflicts=True)
-        EventStream.objects.filter(name=stream).update(last_seq=F("last_seq") + 1)
-    return EventStream.objects.get(name=stream)
+def _advance(stream: str) -> tuple[int, bytes]:
+    """(the next sequence, the hash of the event before it) of a stream."""
+    with connection.cursor() as cursor:
+        # The head row comes first: its update orders all writers of a stream, where max(seq) + 1 would race.
+        cursor.execute(_ADVANCE, [stream])
+        if not cursor.rowcount:
+            prepared.insert(EventStream(name=stream), ignore_existing=True)
+            cursor.execute(_ADVANCE, [stream])
+    head = prepared.find(EventStream, ("last_seq", "last_hash"), name=stream)
+    assert head is not None
+    return head[0], bytes(head[1])
+
+
+_ADVANCE = f'UPDATE "{EventStream._meta.db_table}" SET last_seq = last_seq + 1 WHERE name = %s'  # noqa: S608
 
 
 HASHED_FIELDS = (

@@ -1,26 +1,23 @@
 """Keeps on a session's row how full its context is, what fills it, and what a compaction would leave of it."""
 
 import uuid
-from dataclasses import dataclass
-from datetime import UTC, datetime
 
 import msgspec
 from django.db.models import Max, Q, Sum
 
+from sessions_app import prepared
 from sessions_app.engine import boundary, signal
 from sessions_app.engine.boundary import Boundary
 from sessions_app.engine.entries import Checkpoint, Usage
-from sessions_app.engine.plan import LEAST_BLOCK_TOKENS, block_budget
+from sessions_app.engine.plan import LEAST_BLOCK_TOKENS
 from sessions_app.engine.policy import Policy, window_for
 from sessions_app.engine.terms import Kind, Lineage, Role, SegmentKind, SkipReason
-from sessions_app.models import Compaction, Entry, Session, SessionKind
+from sessions_app.models import Compaction, Entry, PolicyValue, Session, SessionKind
 from sessions_app.selectors import plans
+from sessions_app.services.signal_columns import MEASUREMENTS_TRIED, Fold, Known, columns, fills, fold
 
-MEASUREMENTS_TRIED = 20
 TAIL_STEP = 400
 """Entries of the first tail in which a cut is looked for; each further one is four times longer."""
-
-_FILLS = {Kind.RESULT: "results", Kind.CALL: "calls", Kind.THINKING: "thinking", Kind.REMINDER: "reminders", Kind.ATTACHMENT: "attachments"}
 
 
 def refresh(session_id: uuid.UUID | str) -> None:
@@ -36,31 +33,22 @@ def refresh(session_id: uuid.UUID | str) -> None:
     window = session.window_override or window_for(session.model)
     composition = _composition(session, checkpoint)
     now = signal.derive(measurement=_measurement(session, context, checkpoint), view_tokens=sum(composition.values()))
-    fold = _fold(session, checkpoint, policy, window, now, composition)
-    Session.objects.filter(pk=session.pk).update(
-        signal_tokens=now.tokens,
-        signal_origin=now.origin,
-        signal_scope=now.scope,
-        signal_measured=now.measured,
-        signal_measured_at=now.measured_at,
-        signal_appended=now.appended,
-        window=window,
-        trigger_tokens=policy.trigger_tokens(window),
-        pressure=now.tokens / window,
-        composition=composition,
-        foldable_to=fold.tokens,
-        unfoldable_reason=fold.reason,
-        changed_at=datetime.now(UTC),
-    )
+    left = _fold(session, checkpoint, policy, window, now, composition)
+    prepared.update(Session, session.pk, **columns(now, window, policy, composition, left))
+
+
+def store(session: Session, known: Known) -> None:
+    """The same for a session that was imported just now and is known whole: nothing is read back."""
+    # Most installations have set no policy at all, and that is told in a tenth of the time.
+    policy = plans.effective_policy(session).policy if prepared.exists(PolicyValue) else Policy()
+    prepared.update(Session, session.pk, **known.columns(policy, session.window_override or window_for(session.model)))
 
 
 def _composition(session: Session, checkpoint: Checkpoint | None) -> dict[str, int]:
     """Estimated tokens of the view by what fills it; the values add up to the whole."""
-    filled = {"block": plans.synthetic_tokens(checkpoint)} if checkpoint else {}
     live = Entry.objects.filter(session_id=session.pk, off_branch=False).exclude(role=Role.NOTICE).filter(_held(checkpoint))
-    for role, kind, tokens in live.order_by().values_list("role", "kind").annotate(Sum("tokens")):
-        name = "system" if role == Role.SYSTEM else _FILLS.get(Kind(kind), "text")
-        filled[name] = filled.get(name, 0) + tokens
+    filled = {"block": plans.synthetic_tokens(checkpoint)} if checkpoint else {}
+    filled |= fills(live.order_by().values_list("role", "kind").annotate(Sum("tokens")))
     if checkpoint and checkpoint.cleared:
         saved = sum(filled.values()) - plans.view_tokens(session, checkpoint)
         filled["results"] = max(0, filled.get("results", 0) - saved)
@@ -103,31 +91,19 @@ def _first_of_message(session: Session, index: int, key: str, since: int) -> int
     if not key:
         return index
     rows = Entry.objects.filter(session_id=session.pk, index__range=(max(since + 1, index - TAIL_STEP), index), message_key=key)
-    return rows.order_by("index").values_list("index", flat=True).first() or index
-
-
-@dataclass(frozen=True)
-class _Fold:
-    tokens: int | None = None
-    reason: str = ""
+    first = rows.order_by("index").values_list("index", flat=True).first()
+    return index if first is None else first
 
 
 def _fold(
     session: Session, checkpoint: Checkpoint | None, policy: Policy, window: int, now: signal.Signal, composition: dict[str, int]
-) -> _Fold:
+) -> Fold:
     """About how many tokens a manual compaction would leave, or why there is nothing to fold."""
     after_system = _after_system(session)
     start = checkpoint.boundary_index if checkpoint else after_system
     chosen = _choose_in_tail(session, start, policy, boundary.keep_budget(policy, window, now.tokens, manual=True))
-    if isinstance(chosen, SkipReason):
-        return _Fold(reason=chosen)
-    kept = chosen.kept_tokens + (plans.tokens_between(session.pk, 0, after_system - 1) if after_system else 0)
-    replaced = sum(composition.values()) - kept
-    block = block_budget(policy, window, replaced, kept, manual=True)
-    if block >= replaced:
-        return _Fold(reason=SkipReason.WOULD_NOT_SHRINK)
-    # A measured signal holds what no entry does (tools, system prompt): it stays, only what is folded goes.
-    return _Fold(tokens=max(kept + block, now.tokens - replaced + block))
+    system_tokens = plans.tokens_between(session.pk, 0, after_system - 1) if after_system else 0
+    return fold(chosen, system_tokens, sum(composition.values()), now, policy, window)
 
 
 def _choose_in_tail(session: Session, start: int, policy: Policy, keep_tokens: int) -> Boundary | SkipReason:

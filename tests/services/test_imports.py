@@ -1,4 +1,5 @@
 import os
+import random
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -6,16 +7,22 @@ import pytest
 from sessions_app.engine.entries import chain_prefix_hash
 from sessions_app.engine.terms import Lineage, Role
 from sessions_app.events.log import session_stream
-from sessions_app.models import Blob, Compaction, Entry, Event, Session, SourceFile
+from sessions_app.models import Blob, Compaction, Entry, Event, PolicyValue, Session, SourceFile
 from sessions_app.selectors import plans
+from sessions_app.services import signals
 from sessions_app.services.compactions.request import request
 from sessions_app.services.compactions.run import run_compaction
-from sessions_app.services.imports import finish
+from sessions_app.services.imports import finish, writer
 from sessions_app.services.imports.outcomes import SourceState
-from tests.readers.rows import SESSION, answer, call, encode, prompt, result
+from tests.readers.rows import SESSION, Row, answer, call, encode, prompt, result
 from tests.services.import_scenes import rows, stored, take, the_session, write
 
 pytestmark = pytest.mark.django_db
+
+SIGNAL_FIELDS = (
+    "signal_tokens", "signal_origin", "signal_scope", "signal_measured", "signal_measured_at", "signal_appended", "window",
+    "trigger_tokens", "pressure", "composition", "foldable_to", "unfoldable_reason",
+)  # fmt: skip
 
 
 def events(session: Session) -> list[str]:
@@ -244,3 +251,38 @@ def test_another_sessions_file_under_a_known_path_is_another_session(tmp_path):
     assert take(path).state is SourceState.NEW
     assert the_session(f"claude-code:{other}").entry_count == 1
     assert stored(the_session()) == before
+
+
+def _random_rows(seed: int) -> list[Row | bytes]:
+    """Turns, calls, side chains, rewinds, answers in several rows, of lengths around what is kept in memory."""
+    chance = random.Random(seed)
+    made: list[Row | bytes] = []
+    last: str | None = None
+    for number in range(chance.choice([1, 4, 30, 100, 140])):
+        if chance.random() < 0.1 and made:
+            last = chance.choice([row["uuid"] for row in made if isinstance(row, dict)])  # a rewind
+        side = {"isSidechain": True, "agentId": "abc"} if chance.random() < 0.1 else {}
+        user, first, second = f"u{number}", f"a{number}", f"b{number}"
+        made.append(prompt(user, last, "x" * chance.randrange(1, 20_000), **side))
+        made.append(answer(first, user, "y" * chance.randrange(1, 9_000), message=f"m{number}", output=1, **side))
+        made.append(answer(second, first, call(f"c{number}"), message=f"m{number}", output=2, **side))
+        if chance.random() < 0.9:
+            made.append(result(f"r{number}", second, f"c{number}", "z" * chance.randrange(0, 30_000), **side))
+        last = second
+    return made
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("batch_rows", [40, 1_000])
+def test_what_a_new_sessions_row_says_of_its_context_is_what_the_store_says(tmp_path, monkeypatch, seed, batch_rows):
+    monkeypatch.setattr(writer, "BATCH_ROWS", batch_rows)
+    if seed == 3:
+        PolicyValue.objects.create(scope="installation", field="keep_recent_fraction", value=0.05)
+    take(write(tmp_path, encode(_random_rows(seed)) if seed else None))
+    for session in Session.objects.all():
+        told = {field: getattr(session, field) for field in SIGNAL_FIELDS}
+        signals.refresh(session.pk)
+        session.refresh_from_db()
+        assert told == {field: getattr(session, field) for field in SIGNAL_FIELDS}
+        assert session.entry_count == session.entries.count()
+        assert session.project is not None

@@ -1,12 +1,14 @@
 """The end of an import: what is known for certain only when a file was read to its last byte."""
 
+import contextlib
 import os
 from datetime import UTC, datetime, timedelta
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import msgspec
 from django.db import transaction
 
+from sessions_app import prepared
 from sessions_app.events import log
 from sessions_app.events.actors import Actor
 from sessions_app.events.types import EventType
@@ -20,41 +22,66 @@ from sessions_app.services.imports.sources import tail_hash
 from sessions_app.services.imports.writer import SourceWriter
 
 CHUNK = 500
+FEW = 20
+"""Side chains and checkpoints of a short source, which one transaction stores."""
+
 STILL_WORKING = timedelta(minutes=5)
 
 
 def finish(*, actor: Actor, writer: SourceWriter, reading: SourceReading, file: BinaryIO, notes: list[str]) -> None:
     """Settles branches, usage and checkpoints, completes the sessions and their source, and writes the events."""
-    off_branch = reading.off_branch()
-    off: dict[str, set[int]] = {}
-    for key, lane in writer.lanes.items():
-        off[key] = {lane.placed[ordinal] for ordinal in off_branch.get(key, ())}
-        _settle_branch(lane, off[key])
-    _settle_usage(writer, reading)
     checkpoints: dict[str, list[AgentCheckpoint]] = {}
     for checkpoint in reading.checkpoints():
         checkpoints.setdefault(checkpoint.child_key, []).append(checkpoint)
+    is_short = not writer.has_written and len(reading.child_sessions()) + len(reading.checkpoints()) <= FEW
+    # A short source comes in whole: one transaction takes less time than several.
+    with transaction.atomic() if is_short else contextlib.nullcontext():
+        _settle(writer, reading, checkpoints)
+        main, report = writer.lane(""), reading.report()
+        main.session.project_id = project_of(reading.facts().cwd)
+        for child in reading.child_sessions():
+            # Else one transaction each: a file may hold hundreds, and nobody should wait for all of them.
+            with transaction.atomic():
+                lane = writer.lanes[child.key]
+                _complete_child(lane, child.title, child.call_id)
+                _signal(lane)
+                _tell(actor, lane)
+        with transaction.atomic():
+            _complete_main(main, reading.facts(), report)
+            _complete_source(writer.source, file, report, reading.agent_calls(), notes)
+            _link(main.session, reading)
+            _signal(main)
+            _tell(actor, main, report)
+
+
+def _settle(writer: SourceWriter, reading: SourceReading, checkpoints: dict[str, list[AgentCheckpoint]]) -> None:
+    """Writes the last rows; settles branches, usage and checkpoints."""
+    ordinals = reading.off_branch()
+    writer.lane("")
+    off = {key: {lane.placed[ordinal] for ordinal in ordinals.get(key, ())} for key, lane in writer.lanes.items()}
+    writer.flush(is_last=True, off_branch=off)
+    for key, lane in writer.lanes.items():
+        _settle_branch(lane, off[key])
+    _settle_usage(writer, reading)
     for key, lane in writer.lanes.items():
         store_checkpoints(lane, checkpoints.get(key, []), off[key])
-    for child in reading.child_sessions():
-        # One transaction each: a file may hold hundreds, and nobody should wait for all of them.
-        with transaction.atomic():
-            lane = writer.lanes[child.key]
-            _complete_child(lane, child.title, child.call_id)
-            signals.refresh(lane.session.pk)
-            _tell(actor, lane)
-    main, report = writer.lane(""), reading.report()
-    with transaction.atomic():
-        _complete_main(main, reading.facts(), report)
-        _complete_source(writer.source, file, report, reading.agent_calls(), notes)
-        _link(main.session, reading)
-        signals.refresh(main.session.pk)
-        _tell(actor, main, report)
+        if key in checkpoints:
+            lane.known = None  # its view is no longer its history
+
+
+def _signal(lane: Lane) -> None:
+    """Keeps on the session's row what its pages read there: from what was just read, or else from the store."""
+    if lane.known is not None:
+        signals.store(lane.session, lane.known)
+    else:
+        signals.refresh(lane.session.pk)
 
 
 def _settle_branch(lane: Lane, wanted: set[int]) -> None:
     """Moves `off_branch` to where the tree of the source has it now, a few hundred rows at a time."""
-    stored: set[int] = set()
+    if lane.known is not None:
+        lane.known.off_branch = wanted
+    stored = {index for index in wanted if index >= lane.settled_from}
     if not lane.was_empty:
         stored = set(Entry.objects.filter(session=lane.session, off_branch=True).values_list("index", flat=True))
     for value, indexes in ((True, sorted(wanted - stored)), (False, sorted(stored - wanted))):
@@ -68,6 +95,8 @@ def _settle_usage(writer: SourceWriter, reading: SourceReading) -> None:
     for key, ordinal in reading.superseded_usage():
         lane = writer.lanes[key]
         superseded.setdefault(key, []).append(lane.placed[ordinal])
+        if lane.known is not None:
+            lane.known.measure(lane.placed[ordinal], None, "")
     for key, indexes in superseded.items():
         for start in range(0, len(indexes), CHUNK):
             chunk = indexes[start : start + CHUNK]
@@ -77,9 +106,9 @@ def _settle_usage(writer: SourceWriter, reading: SourceReading) -> None:
 def _complete_main(lane: Lane, facts: SessionFacts, report: ParseReport) -> None:
     last = parse_time(facts.last_activity or lane.last_time)
     # Read again: a compaction may have begun or ended since the import opened the session.
-    session = Session.objects.select_for_update().get(pk=lane.session.pk)
+    session = lane.session if lane.known is not None else Session.objects.select_for_update().get(pk=lane.session.pk)
     values: dict[str, object] = {
-        "project": project_of(facts.cwd),
+        "project_id": lane.session.project_id,
         "agent_version": facts.version,
         "model": facts.model[:100],
         "working_directory": facts.cwd[:500],
@@ -93,7 +122,13 @@ def _complete_main(lane: Lane, facts: SessionFacts, report: ParseReport) -> None
         values["last_activity_at"] = last
     if facts.title:
         values["title"], values["title_source"] = facts.title[:300], facts.title_source[:20]
-    Session.objects.filter(pk=lane.session.pk).update(**values)
+    _write(lane.session, values)
+
+
+def _write(session: Session, values: dict[str, Any]) -> None:
+    for name, value in values.items():
+        setattr(session, name, value)
+    prepared.update(Session, session.pk, **values)
 
 
 def _complete_child(lane: Lane, title: str, call_id: str) -> None:
@@ -103,7 +138,7 @@ def _complete_child(lane: Lane, title: str, call_id: str) -> None:
         "is_complete": True,
         "model": lane.model[:100],
         "started_at": parse_time(lane.first_time),
-        "project": parent.project if parent else None,
+        "project_id": parent.project_id if parent else None,
     }
     if last is not None:
         values["last_activity_at"] = last
@@ -111,7 +146,7 @@ def _complete_child(lane: Lane, title: str, call_id: str) -> None:
         values["title"], values["title_source"] = title[:300], "call"
     if call_id:
         values["parent_call_id"] = call_id[:200]
-    Session.objects.filter(pk=session.pk).update(**values)
+    _write(session, values)
 
 
 def _status(session: Session, last: datetime | None, *, is_open: bool) -> str:
@@ -127,7 +162,9 @@ def _complete_source(source: SourceFile, file: BinaryIO, report: ParseReport, ag
     report.notes = [*report.notes, *notes]
     told = msgspec.to_builtins(report)
     told["agent_calls"] = agent_calls
-    SourceFile.objects.filter(pk=source.pk).update(
+    prepared.update(
+        SourceFile,
+        source.pk,
         path=source.path,
         mtime_ns=status.st_mtime_ns,
         tail_hash=tail_hash(file, report.bytes_read),

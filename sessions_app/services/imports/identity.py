@@ -1,8 +1,14 @@
 """Finds or makes the session that a source belongs to, and ties sub-agents to the calls that started them."""
 
+import uuid
 from datetime import UTC, datetime
 from pathlib import PurePosixPath, PureWindowsPath
+from typing import Any
 
+from django.db import connection
+from django.db.models import Q
+
+from sessions_app import prepared
 from sessions_app.models import Project, Session, SessionKind, SessionRelation
 from sessions_app.readers.base import SourceIdentity
 
@@ -22,17 +28,18 @@ def child_key_of(parent: Session, child_key: str) -> str:
 
 def find(source_key: str) -> Session | None:
     """The session of that key, if there is one."""
-    return Session.objects.filter(source_key=source_key).first()
+    # Most often there is none, and that is told in a tenth of the time.
+    return Session.objects.filter(source_key=source_key).first() if prepared.exists(Session, source_key=source_key) else None
 
 
 def side_chains_of(parent: Session) -> dict[str, Session]:
     """Key → session of everything that hangs on a parent's key, its sub-agents' own files among them."""
-    return {session.source_key: session for session in Session.objects.filter(source_key__startswith=f"{parent.source_key}/agent-")}
+    return {session.source_key: session for session in Session.objects.filter(_below(parent.source_key))}
 
 
 def make(source_key: str, *, agent: str, title: str, parent: Session | None = None) -> Session:
-    """A new session. It is incomplete: no list shows it until its import ends."""
-    return Session.objects.create(
+    """A new session, not stored yet. It is incomplete: no list shows it until its import ends."""
+    return Session(
         source_key=source_key,
         title=title[:300] or "Untitled session",
         agent=agent,
@@ -51,41 +58,59 @@ def parent_of(agent: str, identity: SourceIdentity) -> Session | None:
     return Session.objects.filter(source_key=session_key(agent, SourceIdentity(session_id=identity.session_id))).first()
 
 
-def project_of(folder: str) -> Project | None:
-    """The project of a working folder; `None` (unfiled) when the source names none."""
+def project_of(folder: str) -> uuid.UUID | None:
+    """The id of a working folder's project, which is made where it is new; `None` (unfiled) when the source names none."""
     folder = folder.strip()[:500]
     if not folder:
         return None
-    path = PureWindowsPath(folder) if "\\" in folder and "/" not in folder else PurePosixPath(folder)
     key = folder.rstrip("/\\") or folder
-    return (
-        Project.objects.filter(key=key).first() or Project.objects.get_or_create(key=key, defaults={"name": (path.name or folder)[:200]})[0]
-    )
+    known = prepared.find(Project, ("id",), key=key)
+    if known is None:
+        path = PureWindowsPath(folder) if "\\" in folder and "/" not in folder else PurePosixPath(folder)
+        prepared.insert(Project(key=key, name=(path.name or folder)[:200]), ignore_existing=True)
+        known = prepared.find(Project, ("id",), key=key)
+    assert known is not None
+    found: uuid.UUID = Project._meta.pk.to_python(known[0])
+    return found
 
 
 def link_children(session: Session, agent_calls: dict[str, str]) -> int:
     """Ties sub-agents of this session, whichever came first, to the calls that started them. Returns how many."""
-    linked = 0
     root_key = session.source_key.partition("/agent-")[0]
-    for agent_id, call_id in agent_calls.items():
-        changed = (
-            Session.objects.filter(source_key=f"{root_key}/agent-{agent_id}"[:MAX_KEY])
-            .exclude(pk=session.pk)
-            .exclude(parent=session, parent_call_id=call_id)
-            .update(parent=session, relation=SessionRelation.SUB_AGENT, parent_call_id=call_id[:200])
-        )
-        linked += changed
-    if session.source_key == root_key:
-        prefix = f"{root_key}/agent-"
-        orphans = Session.objects.filter(source_key__startswith=prefix, parent=None)
-        linked += orphans.update(parent=session, relation=SessionRelation.SUB_AGENT)
+    if connection.vendor == "sqlite" and not prepared.is_any_between(Session, "source_key", *_bounds(root_key)):
+        return 0
+    found: list[tuple[Any, ...]] = list(Session.objects.filter(_below(root_key)).values_list(*_LINK))
+    calls = {f"{root_key}/agent-{agent_id}"[:MAX_KEY]: call_id[:200] for agent_id, call_id in agent_calls.items()}
+    linked = 0
+    for key, pk, parent_id, call_id in found:
+        wanted: dict[str, object] = {"parent_id": session.pk, "relation": SessionRelation.SUB_AGENT}
+        if key in calls and pk != session.pk and (parent_id, call_id) != (session.pk, calls[key]):
+            linked += Session.objects.filter(pk=pk).update(**wanted, parent_call_id=calls[key])
+        elif parent_id is None and session.source_key == root_key:
+            linked += Session.objects.filter(pk=pk, parent=None).update(**wanted)
     return linked
+
+
+_LINK = ("source_key", "pk", "parent_id", "parent_call_id")
+
+
+def _below(root_key: str) -> Q:
+    """What hangs on a session's key: its sub-agents."""
+    if connection.vendor == "sqlite":  # it compares bytes, and its LIKE would read the whole table
+        first, end = _bounds(root_key)
+        return Q(source_key__gte=first, source_key__lt=end)
+    return Q(source_key__startswith=_bounds(root_key)[0])
+
+
+def _bounds(root_key: str) -> tuple[str, str]:
+    """The first key that may hang on a session's, and the first behind those, in the order of bytes."""
+    return f"{root_key}/agent-", f"{root_key}/agent."
 
 
 def call_that_started(session: Session, identity: SourceIdentity) -> tuple[Session, str] | None:
     """(session, call id) of the call that started a sub-agent, going by what its possible parents' files said."""
     root_key = session.source_key.partition("/agent-")[0]
-    relatives = Session.objects.filter(source_key=root_key) | Session.objects.filter(source_key__startswith=f"{root_key}/agent-")
+    relatives = Session.objects.filter(Q(source_key=root_key) | _below(root_key))
     for relative in relatives.exclude(pk=session.pk):
         for report in relative.source_files.order_by("-version").values_list("report", flat=True)[:1]:
             if call_id := (report.get("agent_calls") or {}).get(identity.agent_id):

@@ -2,21 +2,26 @@
 
 import hashlib
 from array import array
+from collections.abc import Collection
 
 import msgspec
 
 from sessions_app.engine.counting import estimate_parts
 from sessions_app.engine.entries import chain_prefix_hash
+from sessions_app.engine.shapes import EntryShape
 from sessions_app.engine.terms import Kind, PartKind, Role
 from sessions_app.models import Entry, Session, SourceFile
 from sessions_app.readers.base import ParsedEntry
 from sessions_app.services.imports.bulk import BulkInsert, id_value, json_value
+from sessions_app.services.signal_columns import Known
 
 ENTRY_FIELDS = (
     "session", "index", "source_id", "parent_source_id", "message_key", "role", "kind", "parts", "annex", "call_id",
     "more_call_ids", "tokens", "prefix_tokens", "prefix_hash", "usage", "model", "timestamp", "off_branch", "meta",
     "synthetic_time", "is_error", "source_file", "record_ordinal",
 )  # fmt: skip
+_OFF_BRANCH = ENTRY_FIELDS.index("off_branch")
+_USAGE = ENTRY_FIELDS.index("usage")
 _ENCODER = msgspec.json.Encoder()
 
 
@@ -39,6 +44,8 @@ class Lane:
         self.added = 0
         self.announced = session.entry_count  # entries below this index have been told to followers
         self.was_empty = not session.entry_count
+        self.settled_from = 0  # entries from this index on were written with their place in the tree known
+        self.known = Known() if session._state.adding else None
         self.first_time = self.last_time = self.model = ""
         self._key = id_value(session.pk, Session)
         self._skip = 0  # so many entries of the source are stored already
@@ -78,7 +85,8 @@ class Lane:
         parts = _ENCODER.encode(parsed.parts)
         self.head_hash = chain_prefix_hash(self.head_hash, entry_digest(parsed, parts))
         tokens = estimate_parts(parsed.parts)
-        call_id, *more = _call_ids(parsed) or [""]
+        call_ids = _call_ids(parsed)
+        call_id, *more = call_ids or [""]
         is_error = any(part.is_error for part in parsed.parts)
         text = parts.decode()
         self.rows.append(
@@ -90,6 +98,8 @@ class Lane:
                 parsed.synthetic_time, is_error, source_file, record_ordinal,
             ),
         )  # fmt: skip
+        if self.known is not None and not self.known.add(_shape(parsed, self.next_index, tokens, call_ids)):
+            self.known = None
         self.next_index += 1
         self.added += 1
         self.failures += is_error
@@ -97,9 +107,17 @@ class Lane:
             self.tokens += tokens
         return len(text)
 
-    def take_rows(self) -> list[tuple[object, ...]]:
+    def take_rows(self, off_branch: Collection[int] = ()) -> list[tuple[object, ...]]:
         """The rows to insert, with the usage that each entry carries by now, and leaves none."""
-        rows = [(*row[:14], _usage(row[14]), *row[15:]) for row in self.rows]
+        self.settled_from = self.next_index - len(self.rows)
+        rows = []
+        for index, row in enumerate(self.rows, self.settled_from):
+            parsed = row[_USAGE]
+            assert isinstance(parsed, ParsedEntry)
+            usage = None if parsed.usage is None else json_value(parsed.usage)
+            if usage and self.known is not None:
+                self.known.measure(index, parsed.usage, parsed.timestamp)
+            rows.append((*row[:_USAGE], usage, *row[_USAGE + 1 : _OFF_BRANCH], index in off_branch, *row[_OFF_BRANCH + 1 :]))
         self.rows = []
         return rows
 
@@ -110,13 +128,21 @@ def entry_digest(parsed: ParsedEntry, parts: bytes) -> bytes:
     return hashlib.sha256(head[:-1] + b"," + parts + b"]").digest()
 
 
+def _shape(parsed: ParsedEntry, index: int, tokens: int, call_ids: list[str]) -> EntryShape:
+    return EntryShape(
+        index=index,
+        role=parsed.role,
+        kind=parsed.kind,
+        tokens=tokens,
+        source_id=parsed.source_id,
+        message_key=parsed.message_key,
+        call_ids=tuple(call_ids),
+        meta=parsed.meta,
+    )
+
+
 def _call_ids(parsed: ParsedEntry) -> list[str]:
     wanted = PartKind.CALL if parsed.kind is Kind.CALL else PartKind.RESULT
     if parsed.kind not in {Kind.CALL, Kind.RESULT}:
         return []
     return list(dict.fromkeys(part.call_id[:200] for part in parsed.parts if part.kind is wanted and part.call_id))
-
-
-def _usage(parsed: object) -> str | None:
-    assert isinstance(parsed, ParsedEntry)
-    return None if parsed.usage is None else json_value(parsed.usage)

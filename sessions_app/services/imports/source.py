@@ -155,8 +155,9 @@ class _SourceImport:
             raise ImportStoppedError
         if writer.bytes_seen < self.size:
             raise ImportFailedError("The file became shorter while it was read. What was read is kept, hidden; repeat the import.")
-        writer.flush(is_last=True)
         notes = _notes(state, source)
+        if state is SourceState.GROWN and not session.is_complete:
+            state = SourceState.NEW  # it goes on where an import of it was cut off
         finish(actor=self.actor, writer=writer, reading=reading, file=self.file, notes=notes)
         return self._outcome(state, writer, reading, notes)
 
@@ -165,7 +166,7 @@ class _SourceImport:
         report = reading.report()
         return SourceOutcome(
             name=self.label,
-            state=SourceState.NEW if state is SourceState.GROWN and not main.is_complete else state,
+            state=state,
             session_id=str(main.pk),
             title=reading.facts().title or main.title,
             entries=sum(lane.added for lane in writer.lanes.values()),

@@ -8,6 +8,7 @@ from typing import BinaryIO
 
 from django.db import transaction
 
+from sessions_app import prepared
 from sessions_app.models import Record, RecordFrame, Session, SourceFile
 from sessions_app.services.imports.outcomes import SourceState
 
@@ -34,6 +35,8 @@ def prefix_hash(file: BinaryIO, size: int) -> bytes:
 
 def known_source(path: str) -> SourceFile | None:
     """The newest version of what was imported from this path, with its session."""
+    if not prepared.exists(SourceFile, path=path):
+        return None
     return SourceFile.objects.filter(path=path).select_related("session").order_by("-version", "-imported_at").first()
 
 
@@ -88,12 +91,12 @@ def _stored_prefix_hash(stored: SourceFile, size: int) -> bytes:
 
 
 def open_source_row(session: Session, path: str, state: SourceState, stored: SourceFile | None, reader: tuple[str, int]) -> SourceFile:
-    """The row that the import fills: the stored one where the file only grew, else a new version."""
+    """The row that the import fills: the stored one where the file only grew, else a new version, which is not stored yet."""
     name, version = reader
     if state is SourceState.GROWN and stored is not None:
         return stored
     number = stored.version + 1 if stored is not None else 1
-    return SourceFile.objects.create(session=session, path=path, version=number, reader=name, reader_version=version)
+    return SourceFile(session=session, path=path, version=number, reader=name, reader_version=version)
 
 
 def cut_last_frame(source: SourceFile, file: BinaryIO) -> int:

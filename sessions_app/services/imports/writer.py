@@ -1,11 +1,13 @@
 """Writes what a reader yields, in transactions so short that nobody else waits for them."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
+from types import MappingProxyType
 
 import zstandard
 from django.db import transaction
 
+from sessions_app import prepared
 from sessions_app.engine.entries import Part
 from sessions_app.events import log
 from sessions_app.events.actors import Actor
@@ -101,33 +103,58 @@ class SourceWriter:
         if frame is not None:
             self._frames.append((self._source_key, *frame))
 
-    def flush(self, *, is_last: bool = False) -> None:
-        """Writes everything taken so far in one transaction."""
+    @property
+    def has_written(self) -> bool:
+        """Whether something of the source is stored: before, or by this import."""
+        return not self.source._state.adding
+
+    def flush(self, *, is_last: bool = False, off_branch: Mapping[str, Collection[int]] = MappingProxyType({})) -> None:
+        """Writes everything taken so far in one transaction. `off_branch`: per child key, indexes that are known to stand there."""
         self._batch_bytes = 0
         if self._ordinal < self._stored_records:
             return  # still among what is stored
         self._close_frame()
-        rows = [row for lane in self.lanes.values() for row in lane.take_rows()]
+        main = self.lane("")
+        rows = [row for key, lane in self.lanes.items() for row in lane.take_rows(off_branch.get(key, ()))]
         with transaction.atomic():
+            self._save_session(main)  # side chains and the source hang on it
+            for lane in self.lanes.values():
+                self._save_session(lane)
+            self._save_source()
             self._insert_blobs.insert(list(self._blobs.values()))
             self._insert_frames.insert(self._frames)
             self._insert_records.insert(self._records)
             self._insert_entries.insert(rows)
-            SourceFile.objects.filter(pk=self.source.pk).update(
-                size=self.bytes_seen, record_count=self._ordinal, content_hash=self._framer.hash.digest()
-            )
-            for lane in self.lanes.values():
-                self._save_counters(lane)
             self._announce(is_last=is_last)
         self._records, self._frames, self._blobs = [], [], {}
         self._reading.mark_written()
 
-    def _save_counters(self, lane: Lane) -> None:
-        if lane.next_index != lane.session.entry_count:
-            Session.objects.filter(pk=lane.session.pk).update(
-                entry_count=lane.next_index, tokens_total=lane.tokens, head_hash=lane.head_hash, failure_count=lane.failures
+    def _save_source(self) -> None:
+        source = self.source
+        source.size, source.record_count, source.content_hash = self.bytes_seen, self._ordinal, self._framer.hash.digest()
+        if source._state.adding:
+            prepared.insert(source)
+        else:
+            prepared.update(
+                SourceFile, source.pk, size=source.size, record_count=source.record_count, content_hash=source.content_hash
             )
-            lane.session.entry_count = lane.next_index
+
+    def _save_session(self, lane: Lane) -> None:
+        session = lane.session
+        if lane.next_index == session.entry_count and not session._state.adding:
+            return
+        counters = {
+            "entry_count": lane.next_index,
+            "tokens_total": lane.tokens,
+            "head_hash": lane.head_hash,
+            "failure_count": lane.failures,
+        }
+        for name, value in counters.items():
+            setattr(session, name, value)
+        if session._state.adding:
+            prepared.insert(session)
+        else:
+            prepared.update(Session, session.pk, **counters)
 
     def _announce(self, *, is_last: bool) -> None:
         """Tells followers what was appended, at most once per `EVENT_INTERVAL`, and always at the end.
