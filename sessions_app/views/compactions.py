@@ -108,6 +108,7 @@ def _preview(request: PageRequest, session: Session, form: CompactForm) -> HttpR
         "header": session_page.header(session.pk),
         "form": form,
         "preview": compact_preview(session),
+        "is_fragment": wants_fragment(request),
     }
     response = render_page(request, "compactions/create.html", context, partial="dialog", status=422 if form.errors else 200)
     if form.errors:
@@ -116,7 +117,13 @@ def _preview(request: PageRequest, session: Session, form: CompactForm) -> HttpR
 
 
 def _ask_revert(request: PageRequest, session: Session, wanted: int | None, refusal: str = "") -> HttpResponse:
-    context: Context = {"session": session, "header": session_page.header(session.pk), "wanted": wanted, "refusal": refusal}
+    context: Context = {
+        "session": session,
+        "header": session_page.header(session.pk),
+        "wanted": wanted,
+        "refusal": refusal,
+        "is_fragment": wants_fragment(request),
+    }
     return render_page(request, "compactions/revert.html", context, partial="dialog")
 
 

@@ -177,3 +177,10 @@ def test_a_session_without_a_source_says_that_it_has_no_records(support_page):
     assert "not read from a file" in support_page.get(url("session-raw", session)).content.decode()
     assert support_page.get(url("entry-raw", session, 0)).status_code == 404
     assert support_page.get(url("session-export", session)).status_code == 404
+
+
+@pytest.mark.parametrize("name", ["compaction-create", "compaction-revert"])
+def test_a_form_that_stands_on_a_page_of_its_own_is_sent_as_a_form(support_page, name):
+    address = url(name, long_session())
+    assert "hx-post" not in support_page.get(address).content.decode().partition("<main")[2]
+    assert f'hx-post="{address}"' in support_page.get(address, headers=FRAGMENT).content.decode()
