@@ -6,35 +6,44 @@ Plain SQL that SQLite and PostgreSQL both read. Values pass through the model's 
 from functools import cache
 from typing import Any
 
-from django.db import connection, models
-
-Values = dict[str, Any]
+from django.db import DEFAULT_DB_ALIAS, connections, models
 
 
 def insert(instance: models.Model, *, ignore_existing: bool = False) -> None:
     """Inserts a new instance in the caller's transaction. A key that the database counts is not read back."""
     model = type(instance)
-    sql = _insert_sql(model, ignore_existing)
-    values = [field.get_db_prep_save(field.pre_save(instance, add=True), connection) for field in _columns(model)]
-    with connection.cursor() as cursor:
+    sql, fields = _insert_sql(model, ignore_existing)
+    to = connections[DEFAULT_DB_ALIAS]  # itself: its proxy would be asked anew for every value
+    values = [field.get_db_prep_save(field.pre_save(instance, add=True), to) for field in fields]
+    with to.cursor() as cursor:
         cursor.execute(sql, values)
-    instance._state.adding, instance._state.db = False, connection.alias
+    instance._state.adding, instance._state.db = False, to.alias
 
 
 def update(model: type[models.Model], key: Any, /, **values: Any) -> int:
     """Sets columns (attribute names) of the row with this primary key. Returns how many rows there were: 0 or 1."""
     sql, fields = _update_sql(model, tuple(values))
-    given = [field.get_db_prep_save(value, connection) for field, value in zip(fields, values.values(), strict=True)]
-    with connection.cursor() as cursor:
-        cursor.execute(sql, [*given, _key(model, key)])
+    to = connections[DEFAULT_DB_ALIAS]
+    given = [field.get_db_prep_save(value, to) for field, value in zip(fields, values.values(), strict=True)]
+    with to.cursor() as cursor:
+        cursor.execute(sql, [*given, model._meta.pk.get_db_prep_value(key, to, prepared=False)])
         return int(cursor.rowcount)
+
+
+def save(instance: models.Model, /, **values: Any) -> None:
+    """Sets attributes, and the columns as well where the instance is stored already; else its insert will."""
+    for name, value in values.items():
+        setattr(instance, name, value)
+    if not instance._state.adding:
+        update(type(instance), instance.pk, **values)
 
 
 def find(model: type[models.Model], columns: tuple[str, ...], /, **wanted: Any) -> tuple[Any, ...] | None:
     """The columns of a row whose fields equal these values, as the driver gives them; `None` when there is none."""
     sql, fields = _find_sql(model, columns, tuple(wanted))
-    given = [field.get_db_prep_value(value, connection, prepared=False) for field, value in zip(fields, wanted.values(), strict=True)]
-    with connection.cursor() as cursor:
+    to = connections[DEFAULT_DB_ALIAS]
+    given = [field.get_db_prep_value(value, to, prepared=False) for field, value in zip(fields, wanted.values(), strict=True)]
+    with to.cursor() as cursor:
         cursor.execute(sql, given)
         row: tuple[Any, ...] | None = cursor.fetchone()
     return row
@@ -48,17 +57,13 @@ def exists(model: type[models.Model], /, **wanted: Any) -> bool:
 def is_any_between(model: type[models.Model], name: str, first: str, end: str) -> bool:
     """Whether a text of a column lies from `first` on and before `end`, in the database's own order of texts."""
     column = _quoted(_field(model, name).column)
-    with connection.cursor() as cursor:
+    with connections[DEFAULT_DB_ALIAS].cursor() as cursor:
         cursor.execute(f"SELECT 1 FROM {_quoted(model._meta.db_table)} WHERE {column} >= %s AND {column} < %s LIMIT 1", [first, end])  # noqa: S608
         return cursor.fetchone() is not None
 
 
-def _key(model: type[models.Model], key: Any) -> Any:
-    return model._meta.pk.get_db_prep_value(key, connection, prepared=False)
-
-
 def _quoted(name: str) -> str:
-    return connection.ops.quote_name(name)
+    return connections[DEFAULT_DB_ALIAS].ops.quote_name(name)
 
 
 def _field(model: type[models.Model], name: str) -> Any:
@@ -66,16 +71,12 @@ def _field(model: type[models.Model], name: str) -> Any:
 
 
 @cache
-def _columns(model: type[models.Model]) -> list[Any]:
-    return [field for field in model._meta.concrete_fields if not isinstance(field, models.AutoField)]
-
-
-@cache
-def _insert_sql(model: type[models.Model], ignore_existing: bool) -> str:  # noqa: FBT001  a key of the cache
-    names = ", ".join(_quoted(field.column) for field in _columns(model))
-    marks = ", ".join(["%s"] * len(_columns(model)))
+def _insert_sql(model: type[models.Model], ignore_existing: bool) -> tuple[str, list[Any]]:  # noqa: FBT001  a key of the cache
+    fields: list[Any] = [field for field in model._meta.concrete_fields if not isinstance(field, models.AutoField)]
+    names = ", ".join(_quoted(field.column) for field in fields)
+    marks = ", ".join(["%s"] * len(fields))
     tail = " ON CONFLICT DO NOTHING" if ignore_existing else ""
-    return f"INSERT INTO {_quoted(model._meta.db_table)} ({names}) VALUES ({marks}){tail}"  # noqa: S608  names of our own
+    return f"INSERT INTO {_quoted(model._meta.db_table)} ({names}) VALUES ({marks}){tail}", fields  # noqa: S608  names of our own
 
 
 @cache

@@ -47,7 +47,8 @@ def append(
     `target` is (kind, id). `before`, `after` and `payload` are plain JSON. Events of a session's stream are
     told to its followers after commit. Two statements and one insert.
     """
-    with transaction.atomic():
+    # No savepoint: what can't be written down must not happen, so whatever the caller did ends with it.
+    with transaction.atomic(savepoint=False):
         seq, previous_hash = _advance(stream)
         event = Event(
             stream=stream,

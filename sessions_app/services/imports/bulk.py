@@ -1,6 +1,7 @@
 """Fast inserts: one prepared statement and rows of plain values, in SQL that SQLite and PostgreSQL both read."""
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 import msgspec
@@ -17,12 +18,16 @@ class BulkInsert:
     """
 
     def __init__(self, model: type[models.Model], fields: Sequence[str], *, ignore_existing: bool = False) -> None:
-        meta = model._meta
+        self._model, self._fields, self._ignore_existing = model, tuple(fields), ignore_existing
+
+    @cached_property
+    def _sql(self) -> str:
+        meta = self._model._meta
         by_name = {field.name: str(field.column) for field in meta.concrete_fields}
-        columns = ", ".join(connection.ops.quote_name(by_name[field]) for field in fields)
-        marks = ", ".join(["%s"] * len(fields))
-        tail = " ON CONFLICT DO NOTHING" if ignore_existing else ""
-        self._sql = f"INSERT INTO {connection.ops.quote_name(meta.db_table)} ({columns}) VALUES ({marks}){tail}"  # noqa: S608
+        columns = ", ".join(connection.ops.quote_name(by_name[field]) for field in self._fields)
+        marks = ", ".join(["%s"] * len(self._fields))
+        tail = " ON CONFLICT DO NOTHING" if self._ignore_existing else ""
+        return f"INSERT INTO {connection.ops.quote_name(meta.db_table)} ({columns}) VALUES ({marks}){tail}"  # noqa: S608
 
     def insert(self, rows: Sequence[Sequence[Any]]) -> None:
         """Inserts the rows in the caller's transaction. Raises `django.db.Error` as any query does."""

@@ -3,7 +3,7 @@
 import contextlib
 import os
 from datetime import UTC, datetime, timedelta
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import msgspec
 from django.db import transaction
@@ -41,17 +41,18 @@ def finish(*, actor: Actor, writer: SourceWriter, reading: SourceReading, file: 
         main.session.project_id = project_of(reading.facts().cwd)
         for child in reading.child_sessions():
             # Else one transaction each: a file may hold hundreds, and nobody should wait for all of them.
-            with transaction.atomic():
+            with transaction.atomic(savepoint=not is_short):
                 lane = writer.lanes[child.key]
                 _complete_child(lane, child.title, child.call_id)
                 _signal(lane)
                 _tell(actor, lane)
-        with transaction.atomic():
+        with transaction.atomic(savepoint=not is_short):
             _complete_main(main, reading.facts(), report)
             _complete_source(writer.source, file, report, reading.agent_calls(), notes)
-            _link(main.session, reading)
             _signal(main)
             _tell(actor, main, report)
+            writer.insert_new()
+            _link(main.session, reading)
 
 
 def _settle(writer: SourceWriter, reading: SourceReading, checkpoints: dict[str, list[AgentCheckpoint]]) -> None:
@@ -63,6 +64,8 @@ def _settle(writer: SourceWriter, reading: SourceReading, checkpoints: dict[str,
     for key, lane in writer.lanes.items():
         _settle_branch(lane, off[key])
     _settle_usage(writer, reading)
+    if checkpoints or len(writer.lanes) > FEW:
+        writer.insert_new()
     for key, lane in writer.lanes.items():
         store_checkpoints(lane, checkpoints.get(key, []), off[key])
         if key in checkpoints:
@@ -122,13 +125,7 @@ def _complete_main(lane: Lane, facts: SessionFacts, report: ParseReport) -> None
         values["last_activity_at"] = last
     if facts.title:
         values["title"], values["title_source"] = facts.title[:300], facts.title_source[:20]
-    _write(lane.session, values)
-
-
-def _write(session: Session, values: dict[str, Any]) -> None:
-    for name, value in values.items():
-        setattr(session, name, value)
-    prepared.update(Session, session.pk, **values)
+    prepared.save(lane.session, **values)
 
 
 def _complete_child(lane: Lane, title: str, call_id: str) -> None:
@@ -146,7 +143,7 @@ def _complete_child(lane: Lane, title: str, call_id: str) -> None:
         values["title"], values["title_source"] = title[:300], "call"
     if call_id:
         values["parent_call_id"] = call_id[:200]
-    _write(session, values)
+    prepared.save(session, **values)
 
 
 def _status(session: Session, last: datetime | None, *, is_open: bool) -> str:
@@ -162,9 +159,8 @@ def _complete_source(source: SourceFile, file: BinaryIO, report: ParseReport, ag
     report.notes = [*report.notes, *notes]
     told = msgspec.to_builtins(report)
     told["agent_calls"] = agent_calls
-    prepared.update(
-        SourceFile,
-        source.pk,
+    prepared.save(
+        source,
         path=source.path,
         mtime_ns=status.st_mtime_ns,
         tail_hash=tail_hash(file, report.bytes_read),

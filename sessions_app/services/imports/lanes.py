@@ -10,9 +10,9 @@ from sessions_app.engine.counting import estimate_parts
 from sessions_app.engine.entries import chain_prefix_hash
 from sessions_app.engine.shapes import EntryShape
 from sessions_app.engine.terms import Kind, PartKind, Role
-from sessions_app.models import Entry, Session, SourceFile
+from sessions_app.models import Session, SourceFile
 from sessions_app.readers.base import ParsedEntry
-from sessions_app.services.imports.bulk import BulkInsert, id_value, json_value
+from sessions_app.services.imports.bulk import id_value, json_value
 from sessions_app.services.signal_columns import Known
 
 ENTRY_FIELDS = (
@@ -23,11 +23,6 @@ ENTRY_FIELDS = (
 _OFF_BRANCH = ENTRY_FIELDS.index("off_branch")
 _USAGE = ENTRY_FIELDS.index("usage")
 _ENCODER = msgspec.json.Encoder()
-
-
-def entry_insert() -> BulkInsert:
-    """The statement for the rows that `Lane.take` makes."""
-    return BulkInsert(Entry, ENTRY_FIELDS)
 
 
 class Lane:

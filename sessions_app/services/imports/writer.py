@@ -12,17 +12,21 @@ from sessions_app.engine.entries import Part
 from sessions_app.events import log
 from sessions_app.events.actors import Actor
 from sessions_app.events.types import EventType
-from sessions_app.models import Blob, Record, RecordFrame, Session, SourceFile
+from sessions_app.models import Blob, Entry, Record, RecordFrame, SourceFile
 from sessions_app.readers.base import ParsedEntry, SourceReading
 from sessions_app.readers.base import Record as ParsedRecord
 from sessions_app.services.imports.bulk import BulkInsert, id_value
 from sessions_app.services.imports.frames import Framer
-from sessions_app.services.imports.lanes import Lane, entry_insert
+from sessions_app.services.imports.lanes import ENTRY_FIELDS, Lane
 
 BATCH_BYTES = 1_000_000
 BATCH_ROWS = 1_000
 EVENT_INTERVAL = 0.25  # seconds between two `entries.appended` of one session
 MAX_KIND = 80
+_RECORDS = BulkInsert(Record, ("source_file", "ordinal", "line", "offset", "length", "kind"))
+_FRAMES = BulkInsert(RecordFrame, ("source_file", "offset", "length", "data"))
+_BLOBS = BulkInsert(Blob, ("sha256", "media_type", "size", "width", "height", "compressed", "data"), ignore_existing=True)
+_ENTRIES = BulkInsert(Entry, ENTRY_FIELDS)
 
 
 class SourceWriter:
@@ -50,12 +54,6 @@ class SourceWriter:
         self._batch_bytes = 0
         self._next_event = 0.0
         self._compressor = zstandard.ZstdCompressor(level=3)
-        self._insert_records = BulkInsert(Record, ("source_file", "ordinal", "line", "offset", "length", "kind"))
-        self._insert_frames = BulkInsert(RecordFrame, ("source_file", "offset", "length", "data"))
-        self._insert_blobs = BulkInsert(
-            Blob, ("sha256", "media_type", "size", "width", "height", "compressed", "data"), ignore_existing=True
-        )
-        self._insert_entries = entry_insert()
 
     def add(self, record: ParsedRecord) -> bool:
         """Takes one record. True when a batch was written."""
@@ -117,44 +115,37 @@ class SourceWriter:
         main = self.lane("")
         rows = [row for key, lane in self.lanes.items() for row in lane.take_rows(off_branch.get(key, ()))]
         with transaction.atomic():
-            self._save_session(main)  # side chains and the source hang on it
+            self._save_session(main, is_insert_due=not is_last)  # side chains and the source hang on it
             for lane in self.lanes.values():
-                self._save_session(lane)
-            self._save_source()
-            self._insert_blobs.insert(list(self._blobs.values()))
-            self._insert_frames.insert(self._frames)
-            self._insert_records.insert(self._records)
-            self._insert_entries.insert(rows)
+                self._save_session(lane, is_insert_due=not is_last)
+            self._save_source(is_insert_due=not is_last)
+            _BLOBS.insert(list(self._blobs.values()))
+            _FRAMES.insert(self._frames)
+            _RECORDS.insert(self._records)
+            _ENTRIES.insert(rows)
             self._announce(is_last=is_last)
         self._records, self._frames, self._blobs = [], [], {}
         self._reading.mark_written()
 
-    def _save_source(self) -> None:
-        source = self.source
-        source.size, source.record_count, source.content_hash = self.bytes_seen, self._ordinal, self._framer.hash.digest()
-        if source._state.adding:
-            prepared.insert(source)
-        else:
-            prepared.update(
-                SourceFile, source.pk, size=source.size, record_count=source.record_count, content_hash=source.content_hash
-            )
+    def insert_new(self) -> None:
+        """Inserts what `flush` left for the end: then each row is written once, with all that is known of it by now."""
+        for instance in (self.lane("").session, *(lane.session for lane in self.lanes.values()), self.source):
+            if instance._state.adding:
+                prepared.insert(instance)
 
-    def _save_session(self, lane: Lane) -> None:
+    def _save_source(self, *, is_insert_due: bool) -> None:
+        prepared.save(self.source, size=self.bytes_seen, record_count=self._ordinal, content_hash=self._framer.hash.digest())
+        if is_insert_due and self.source._state.adding:
+            prepared.insert(self.source)
+
+    def _save_session(self, lane: Lane, *, is_insert_due: bool) -> None:
         session = lane.session
-        if lane.next_index == session.entry_count and not session._state.adding:
-            return
-        counters = {
-            "entry_count": lane.next_index,
-            "tokens_total": lane.tokens,
-            "head_hash": lane.head_hash,
-            "failure_count": lane.failures,
-        }
-        for name, value in counters.items():
-            setattr(session, name, value)
-        if session._state.adding:
+        if lane.next_index != session.entry_count:
+            prepared.save(
+                session, entry_count=lane.next_index, tokens_total=lane.tokens, head_hash=lane.head_hash, failure_count=lane.failures
+            )
+        if is_insert_due and session._state.adding:
             prepared.insert(session)
-        else:
-            prepared.update(Session, session.pk, **counters)
 
     def _announce(self, *, is_last: bool) -> None:
         """Tells followers what was appended, at most once per `EVENT_INTERVAL`, and always at the end.
