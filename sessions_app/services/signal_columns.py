@@ -37,9 +37,7 @@ def fills(tokens: Iterable[tuple[Role | str, Kind | str, int]]) -> dict[str, int
     return filled
 
 
-def fold(
-    chosen: Boundary | SkipReason, system_tokens: int, view_tokens: int, now: signal.Signal, policy: Policy, window: int
-) -> Fold:
+def fold(chosen: Boundary | SkipReason, system_tokens: int, view_tokens: int, now: signal.Signal, policy: Policy, window: int) -> Fold:
     """What a cut would leave of a view of `view_tokens`, of which `system_tokens` are never folded."""
     if isinstance(chosen, SkipReason):
         return Fold(reason=chosen)

@@ -286,3 +286,19 @@ def test_what_a_new_sessions_row_says_of_its_context_is_what_the_store_says(tmp_
         assert told == {field: getattr(session, field) for field in SIGNAL_FIELDS}
         assert session.entry_count == session.entries.count()
         assert session.project is not None
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("batch_rows", [3, 40, 1_000])
+def test_every_transaction_of_an_import_leaves_a_whole_database_behind(tmp_path, monkeypatch, batch_rows):
+    """Rows that hang on others are told apart only when a transaction really ends."""
+    monkeypatch.setattr(writer, "BATCH_ROWS", batch_rows)
+    for seed in range(4):
+        folder = tmp_path / str(seed)
+        folder.mkdir()
+        late = prompt("late", None, "Where?", isSidechain=True, agentId="late")  # a side chain that begins in the last batch
+        data = encode([*(_random_rows(seed) if seed else rows()), late])
+        session = f"{seed:08d}-2222-4333-8444-555555555555"
+        outcome = take(write(folder, data.replace(SESSION.encode(), session.encode()), name=f"{session}.jsonl"))
+        assert (outcome.state, outcome.error) == (SourceState.NEW, "")
+    assert Session.objects.filter(parent=None, is_complete=True).count() == 4

@@ -36,7 +36,7 @@ def finish(*, actor: Actor, writer: SourceWriter, reading: SourceReading, file: 
     is_short = not writer.has_written and len(reading.child_sessions()) + len(reading.checkpoints()) <= FEW
     # A short source comes in whole: one transaction takes less time than several.
     with transaction.atomic() if is_short else contextlib.nullcontext():
-        _settle(writer, reading, checkpoints)
+        _settle(writer, reading, checkpoints, inserts_later=is_short)
         main, report = writer.lane(""), reading.report()
         main.session.project_id = project_of(reading.facts().cwd)
         for child in reading.child_sessions():
@@ -55,16 +55,16 @@ def finish(*, actor: Actor, writer: SourceWriter, reading: SourceReading, file: 
             _link(main.session, reading)
 
 
-def _settle(writer: SourceWriter, reading: SourceReading, checkpoints: dict[str, list[AgentCheckpoint]]) -> None:
+def _settle(writer: SourceWriter, reading: SourceReading, checkpoints: dict[str, list[AgentCheckpoint]], *, inserts_later: bool) -> None:
     """Writes the last rows; settles branches, usage and checkpoints."""
     ordinals = reading.off_branch()
     writer.lane("")
     off = {key: {lane.placed[ordinal] for ordinal in ordinals.get(key, ())} for key, lane in writer.lanes.items()}
-    writer.flush(is_last=True, off_branch=off)
+    writer.flush(is_last=True, off_branch=off, inserts_later=inserts_later)
     for key, lane in writer.lanes.items():
         _settle_branch(lane, off[key])
     _settle_usage(writer, reading)
-    if checkpoints or len(writer.lanes) > FEW:
+    if checkpoints:
         writer.insert_new()
     for key, lane in writer.lanes.items():
         store_checkpoints(lane, checkpoints.get(key, []), off[key])

@@ -5,6 +5,8 @@ Only commands do this: a worker's thread imports one upload at a time.
 
 import multiprocessing
 import os
+import sys
+import threading
 import time
 from collections.abc import Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
@@ -12,6 +14,7 @@ from itertools import islice
 from pathlib import Path
 
 import django
+from django.db import connections
 
 from sessions_app.events.actors import Actor
 from sessions_app.models import ImportRun
@@ -19,16 +22,23 @@ from sessions_app.services.imports.outcomes import SourceOutcome
 from sessions_app.services.imports.source import import_source
 
 WORTHWHILE_BYTES = 20_000_000
-"""Below this, starting processes takes longer than it saves."""
+WORTHWHILE_FILES = 300
+"""Below both, starting processes takes longer than it saves."""
 
 MAX_PROCESSES = 4
 QUEUED_PER_PROCESS = 4
+TASK_BYTES = 500_000
+TASK_FILES = 25
+"""What one task takes of small files: handing each over by itself would take as long as importing it."""
+
 CANCEL_INTERVAL = 1.0  # seconds between two looks at whether the run was cancelled
 
 
 def is_worthwhile(files: list[Path]) -> bool:
     """Whether child processes pay for these files on this machine."""
-    return len(files) > 1 and process_count() > 1 and sum(file.stat().st_size for file in files if file.is_file()) >= WORTHWHILE_BYTES
+    if len(files) < 2 or process_count() < 2:
+        return False
+    return len(files) >= WORTHWHILE_FILES or sum(map(_size, files)) >= WORTHWHILE_BYTES
 
 
 def process_count() -> int:
@@ -40,26 +50,55 @@ def import_files(*, actor: Actor, files: Iterable[Path], run_id: str) -> Iterato
 
     Closing the iterator takes back what no child has begun; those that run end by themselves when the run is cancelled.
     """
-    # A fork would share connections and locks. The initializer must not be ours: our modules need what it loads.
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(process_count(), mp_context=context, initializer=django.setup) as pool:
-        waiting = iter(files)
-        open_ones: set[Future[SourceOutcome]] = set()
+    connections.close_all()  # a fork would share them
+    # The initializer must not be ours: our modules need what it loads.
+    with ProcessPoolExecutor(process_count(), mp_context=_context(), initializer=django.setup) as pool:
+        waiting = _tasks(files)
+        open_ones: set[Future[list[SourceOutcome]]] = set()
         try:
             while True:
-                for file in islice(waiting, process_count() * QUEUED_PER_PROCESS - len(open_ones)):
-                    open_ones.add(pool.submit(_import_one, actor, str(file), run_id))
+                for task in islice(waiting, process_count() * QUEUED_PER_PROCESS - len(open_ones)):
+                    open_ones.add(pool.submit(_import_some, actor, task, run_id))
                 if not open_ones:
                     return
                 done, open_ones = wait(open_ones, return_when=FIRST_COMPLETED)
                 for future in done:
-                    yield future.result()
+                    yield from future.result()
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _import_one(actor: Actor, path: str, run_id: str) -> SourceOutcome:
-    return import_source(actor=actor, path=Path(path), name=path, cancelled=_Cancelled(run_id))
+def _context() -> multiprocessing.context.BaseContext:
+    """A fork has everything loaded already; beside other threads, it could come while one of them holds a lock."""
+    is_safe = sys.platform == "linux" and threading.active_count() == 1
+    return multiprocessing.get_context("fork" if is_safe else "spawn")
+
+
+def _tasks(files: Iterable[Path]) -> Iterator[list[str]]:
+    """The files in their order: large ones one by one, small ones some at a time."""
+    task: list[str] = []
+    held = 0
+    for file in files:
+        size = _size(file)
+        if task and (held + size > TASK_BYTES or len(task) >= TASK_FILES):
+            yield task
+            task, held = [], 0
+        task.append(str(file))
+        held += size
+    if task:
+        yield task
+
+
+def _size(file: Path) -> int:
+    try:
+        return file.stat().st_size
+    except OSError:
+        return 0  # whoever imports it says why
+
+
+def _import_some(actor: Actor, paths: list[str], run_id: str) -> list[SourceOutcome]:
+    cancelled = _Cancelled(run_id)
+    return [import_source(actor=actor, path=Path(path), name=path, cancelled=cancelled) for path in paths]
 
 
 class _Cancelled:

@@ -106,19 +106,25 @@ class SourceWriter:
         """Whether something of the source is stored: before, or by this import."""
         return not self.source._state.adding
 
-    def flush(self, *, is_last: bool = False, off_branch: Mapping[str, Collection[int]] = MappingProxyType({})) -> None:
-        """Writes everything taken so far in one transaction. `off_branch`: per child key, indexes that are known to stand there."""
+    def flush(
+        self, *, is_last: bool = False, off_branch: Mapping[str, Collection[int]] = MappingProxyType({}), inserts_later: bool = False
+    ) -> None:
+        """Writes everything taken so far in one transaction. `off_branch`: per child key, indexes that are known to stand there.
+
+        `inserts_later`: the caller's transaction goes on, and new sessions and the source wait for `insert_new` at its end.
+        """
         self._batch_bytes = 0
         if self._ordinal < self._stored_records:
             return  # still among what is stored
         self._close_frame()
-        main = self.lane("")
+        self.lane("")
         rows = [row for key, lane in self.lanes.items() for row in lane.take_rows(off_branch.get(key, ()))]
         with transaction.atomic():
-            self._save_session(main, is_insert_due=not is_last)  # side chains and the source hang on it
             for lane in self.lanes.values():
-                self._save_session(lane, is_insert_due=not is_last)
-            self._save_source(is_insert_due=not is_last)
+                self._save_counters(lane)
+            prepared.save(self.source, size=self.bytes_seen, record_count=self._ordinal, content_hash=self._framer.hash.digest())
+            if not inserts_later:
+                self.insert_new()
             _BLOBS.insert(list(self._blobs.values()))
             _FRAMES.insert(self._frames)
             _RECORDS.insert(self._records)
@@ -128,24 +134,17 @@ class SourceWriter:
         self._reading.mark_written()
 
     def insert_new(self) -> None:
-        """Inserts what `flush` left for the end: then each row is written once, with all that is known of it by now."""
+        """Inserts new sessions and the source, each once, with all that is known of it by now."""
+        # The session itself comes first: its side chains and the source hang on it.
         for instance in (self.lane("").session, *(lane.session for lane in self.lanes.values()), self.source):
             if instance._state.adding:
                 prepared.insert(instance)
 
-    def _save_source(self, *, is_insert_due: bool) -> None:
-        prepared.save(self.source, size=self.bytes_seen, record_count=self._ordinal, content_hash=self._framer.hash.digest())
-        if is_insert_due and self.source._state.adding:
-            prepared.insert(self.source)
-
-    def _save_session(self, lane: Lane, *, is_insert_due: bool) -> None:
-        session = lane.session
-        if lane.next_index != session.entry_count:
+    def _save_counters(self, lane: Lane) -> None:
+        if lane.next_index != lane.session.entry_count:
             prepared.save(
-                session, entry_count=lane.next_index, tokens_total=lane.tokens, head_hash=lane.head_hash, failure_count=lane.failures
+                lane.session, entry_count=lane.next_index, tokens_total=lane.tokens, head_hash=lane.head_hash, failure_count=lane.failures
             )
-        if is_insert_due and session._state.adding:
-            prepared.insert(session)
 
     def _announce(self, *, is_last: bool) -> None:
         """Tells followers what was appended, at most once per `EVENT_INTERVAL`, and always at the end.
