@@ -323,7 +323,8 @@ def _message(item: HistoryItem, source: int | None, *, shows_text: bool = True) 
     text, note, kind = "", "same text", "text"
     call = next((part for part in entry.parts if part.kind is PartKind.CALL), None)
     if call is not None:
-        text, kind = f"{call.name} {call.text}", "code"
+        said = next((part.text for part in entry.parts if part.kind is PartKind.TEXT and part.text), "")
+        text, kind = f"{said}\n{call.name} {call.text}".lstrip("\n"), "code"
     elif entry.kind is Kind.THINKING:
         note = "thinking, as its provider replays it"
     elif shows_text:

@@ -120,7 +120,7 @@ def _text_kind(item: HistoryItem, part: Part) -> str:
     if part.kind is PartKind.THINKING:
         return "thinking"
     # Text that no person and no model wrote is not Markdown: reminders, errors, system prompts come as they are.
-    written = item.entry.kind in (Kind.MESSAGE, Kind.SUMMARY) and item.entry.role is not Role.SYSTEM and not item.entry.meta
+    written = item.entry.kind in (Kind.MESSAGE, Kind.SUMMARY, Kind.CALL) and item.entry.role is not Role.SYSTEM and not item.entry.meta
     return "text" if written else "plain"
 
 

@@ -55,8 +55,10 @@ def count(value: int | None) -> str:
 
 @register.filter
 def percent(share: float | None) -> str:
-    """A share of 1 as whole per cent: 0.663 is `66 %`; `unknown` for None."""
-    return UNKNOWN if share is None else f"{share * 100:.0f} %"
+    """A share of 1 as whole per cent: 0.663 is `66 %`, what is little is `< 1 %`; `unknown` for None."""
+    if share is None:
+        return UNKNOWN
+    return "< 1 %" if 0 < share < 0.005 else f"{share * 100:.0f} %"
 
 
 @register.filter

@@ -212,3 +212,11 @@ def test_a_page_costs_a_dozen_queries_whatever_it_shows(operator_page, folded, q
     page(operator_page, folded, query)  # the first look at a session is written down
     with django_assert_max_num_queries(12):
         page(operator_page, folded, query)
+
+
+def test_what_an_agent_says_along_with_a_call_is_text_on_both_sides(operator_page):
+    parts = (Part(kind=PartKind.TEXT, text="I *list* them."), Part(kind=PartKind.CALL, text='{"command":"ls"}', name="Bash", call_id="c1"))
+    session = store_session(Story().user("List.").add(Role.ASSISTANT, Kind.CALL, *parts).result("c1").entries)
+    html = page(operator_page, session, "?layout=split")
+    assert "I <em>list</em> them." in html
+    assert "I *list* them.\nBash" in html
