@@ -25,6 +25,21 @@ function onMessage() {
   tell((name) => changed.has(name));
 }
 
+const REACHABLE = "a[href], button:not([disabled]), summary, [tabindex]";
+
+// Parts are replaced several times a second: who has the focus on one of their buttons keeps it there. What is gone
+// leaves it to the compact button, so that no key presses something else by chance.
+function keepFocus(part) {
+  const focused = document.activeElement;
+  if (!part.id || !part.contains(focused)) return;
+  const like = focused.className;
+  queueMicrotask(() => {
+    const all = [...(document.getElementById(part.id)?.querySelectorAll(REACHABLE) ?? [])];
+    const same = all.find((element) => element.className === like) ?? document.querySelector("#gauge a.compact");
+    same?.focus({ preventScroll: true });
+  });
+}
+
 // What was told while nobody listened is told again from the cursor; this covers what has no event of its own.
 function onOpen() {
   openings += 1;
@@ -32,5 +47,9 @@ function onOpen() {
 }
 
 seen = Number(document.getElementById("live-cursor")?.dataset.seq ?? 0);
+document.body.addEventListener("htmx:oobBeforeSwap", (event) => keepFocus(event.target));
+document.body.addEventListener("htmx:beforeSwap", (event) => {
+  if (event.detail.target.id === "compaction-panel") keepFocus(event.detail.target);
+});
 document.body.addEventListener("htmx:wsAfterMessage", onMessage);
 document.body.addEventListener("htmx:wsOpen", onOpen);

@@ -13,6 +13,12 @@ function closeDialog() {
   dialog()?.close();
 }
 
+// The button that opened the dialog is replaced by then: the focus goes to the one in its place.
+function finishDialog() {
+  closeDialog();
+  setTimeout(() => document.querySelector("#gauge a.compact")?.focus({ preventScroll: true }));
+}
+
 function onClick(event) {
   if (event.target.closest?.("[data-closes-dialog]") && dialog()?.open) {
     event.preventDefault();
@@ -69,7 +75,7 @@ function prune(event) {
 // A reader is not moved: while somebody is further down, what changed waits behind a button.
 function isReading() {
   const history = document.getElementById("history");
-  return history !== null && (scrollY > history.offsetTop || document.querySelectorAll("[data-window]").length > 1);
+  return history !== null && (history.contains(document.activeElement) || scrollY > history.offsetTop || document.querySelectorAll("[data-window]").length > 1);
 }
 
 function hold(event) {
@@ -98,7 +104,7 @@ document.body.addEventListener("click", onMap);
 document.body.addEventListener("htmx:beforeRequest", hold);
 document.body.addEventListener("click", release);
 document.body.addEventListener("htmx:afterSwap", showDialog);
-document.body.addEventListener("palimpsest:dialog-done", closeDialog);
+document.body.addEventListener("palimpsest:dialog-done", finishDialog);
 document.body.addEventListener("click", onClick);
 document.body.addEventListener("input", onInput);
 document.body.addEventListener("htmx:afterSettle", tick);

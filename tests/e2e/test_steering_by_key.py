@@ -1,0 +1,65 @@
+"""Steering with the keyboard: the focus survives what is told live, and every way back leads somewhere."""
+
+import re
+
+import pytest
+
+from sessions_app.demo import stories
+from sessions_app.models import Session
+
+SLOW = {"summarisers": ["scripted", "extractive"], "scripted_delay_s": 1.0}
+FOCUSED = "document.activeElement.textContent.trim()"
+
+
+@pytest.fixture
+def slow(bring) -> Session:
+    return bring(stories.slow_partials(), window=64_000, policy=SLOW)
+
+
+def test_the_focus_stays_on_cancel_while_the_run_is_told_and_is_on_the_button_after_it(open_as, support, slow):
+    page = open_as(support)
+    page.goto(f"/sessions/{slow.pk}/")
+    page.keyboard.press("c")
+    page.get_by_role("dialog").wait_for()
+    assert page.evaluate("document.activeElement.name") == "instructions"
+    page.get_by_role("dialog").get_by_role("button", name=re.compile("^Compact")).press("Enter")
+    cancel = page.get_by_role("button", name="Cancel", exact=True)
+    cancel.focus()
+    page.locator("#compaction-panel").get_by_text(re.compile("2 of")).first.wait_for()
+    assert page.evaluate(FOCUSED) == "Cancel"
+    page.keyboard.press("Enter")
+    page.get_by_role("region", name=re.compile("^Result of compaction")).wait_for()
+    page.wait_for_function("document.activeElement.matches('#gauge a.compact')")
+
+
+def test_a_generation_is_restored_from_the_ledger_after_it_was_reverted(open_as, support, slow):
+    page = open_as(support)
+    page.goto(f"/sessions/{slow.pk}/")
+    page.keyboard.press("c")
+    page.get_by_role("dialog").get_by_role("button", name=re.compile("^Compact")).click()
+    page.get_by_role("region", name=re.compile("^Result of compaction")).wait_for(timeout=30_000)
+    page.locator(".split--split").wait_for()  # the address names no layout, so the two histories now stand side by side
+    page.get_by_role("link", name="Revert").first.click()
+    page.get_by_role("dialog").get_by_role("button", name="Show everything").click()
+    page.get_by_text("not in force any more").wait_for()
+    page.locator(".split--canonical").wait_for()
+    page.goto(f"/sessions/{slow.pk}/compactions/")
+    page.locator("summary.ledger__line").first.click()
+    page.get_by_role("link", name="Restore #1").click()
+    page.get_by_role("button", name="Show #1").click()
+    page.get_by_text("The view is generation #1 now.").wait_for()
+    page.locator(".split--split").wait_for()
+
+
+def test_entries_are_walked_by_key_and_a_toast_is_seen_above_an_open_dialog(open_as, support, slow, watch):
+    watch.expected += ["ERR_FAILED", "htmx:sendError", "htmx:afterRequest"]
+    page = open_as(support)
+    page.goto(f"/sessions/{slow.pk}/?layout=canonical&at=0")
+    page.keyboard.press("j")
+    page.keyboard.press("j")
+    assert page.evaluate("document.activeElement.className") == "entry__index"
+    page.keyboard.press("c")
+    page.get_by_role("dialog").wait_for()
+    page.route("**/compact/", lambda route: route.abort())
+    page.get_by_role("dialog").get_by_role("button", name=re.compile("^Compact")).click()
+    page.get_by_role("dialog").get_by_text("could not be reached").wait_for()
