@@ -83,7 +83,7 @@ class BackgroundWork:
             self._sweep.start()
 
     def stop(self) -> bool:
-        """Ends running compactions as failed, and the workers. False: something did not stop in time, and still runs."""
+        """Ends running compactions as failed, and the workers; imports wait for the next start. False: something still runs."""
         worker_state.should_stop = 0  # type: ignore[assignment]  # an exit code; its module declares None
         if self._sweep is not None:
             self._sweep.stop()

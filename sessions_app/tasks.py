@@ -20,10 +20,15 @@ def run_compaction(compaction_id: str) -> None:
 @shared_task(name=queue.IMPORT_SESSIONS)
 def import_sessions(run_id: str) -> None:
     _begin()
-    imports.run_import(uuid.UUID(run_id))
+    if not imports.run_import(uuid.UUID(run_id), must_end=_is_ending):
+        raise Reject("the worker stops", requeue=True)
 
 
 def _begin() -> None:
     """Gives the task back when its worker is about to stop: begun now, it would be cut off and end as failed."""
-    if worker.should_stop is not None:
+    if _is_ending():
         raise Reject("the worker stops", requeue=True)
+
+
+def _is_ending() -> bool:
+    return worker.should_stop is not None

@@ -1,5 +1,6 @@
 """The workers inside the web's process: they take tasks at once, keep imports apart, and stop in time."""
 
+import io
 import threading
 import time
 
@@ -9,8 +10,11 @@ from project import embedded
 from project.embedded import BackgroundWork
 from sessions_app import queue
 from sessions_app.engine.terms import SkipReason, Status
-from sessions_app.services import sweeper
+from sessions_app.models import Entry, ImportRun, Session
+from sessions_app.models.import_run import ImportState
+from sessions_app.services import imports, sweeper
 from sessions_app.services.compactions.request import request
+from tests.readers.rows import SESSION, encode, prompt
 from tests.services.compaction_scenes import fresh, long_session, make_slow, wait_until
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -37,9 +41,9 @@ def test_a_request_is_taken_by_a_worker_and_carried_to_its_end(background, suppo
 def test_long_imports_do_not_keep_a_compaction_waiting(background, support_actor, monkeypatch):
     release, started = threading.Event(), threading.Event()
 
-    def endless(run_id: str) -> None:
+    def endless(run_id: str, **_options: object) -> bool:
         started.set()
-        release.wait(20)
+        return release.wait(20)
 
     monkeypatch.setattr("sessions_app.services.imports.run_import", endless)
     monkeypatch.setattr("sessions_app.services.imports.runs.run_import", endless)
@@ -64,6 +68,29 @@ def test_stopping_in_the_middle_of_a_compaction_ends_it_as_failed_within_seconds
     assert time.monotonic() - begun < 4
     assert (fresh(compaction).status, compaction.reason) == (Status.FAILED, SkipReason.WORKER_LOST)
     assert fresh(session).running is None
+
+
+def test_stopping_in_the_middle_of_an_import_lets_it_wait_and_the_next_start_brings_it_to_its_end(operator_actor, settings, tmp_path):
+    settings.DATA_DIR = tmp_path
+    rows = [prompt(f"p{number}", f"p{number - 1}" if number else None, f"{number} " + "x" * 5_000) for number in range(12_000)]
+    work = BackgroundWork()
+    work.start()
+    run = imports.request_upload(actor=operator_actor, upload=io.BytesIO(encode(rows)), name=f"{SESSION}.jsonl")
+    wait_until(Entry.objects.exists)
+    begun = time.monotonic()
+    assert work.stop()
+    assert time.monotonic() - begun < 4
+    run.refresh_from_db()
+    assert (run.state, Session.objects.get().is_complete) == (ImportState.QUEUED, False)
+    kept = Entry.objects.count()
+    work = BackgroundWork()
+    work.start()
+    wait_until(lambda: ImportRun.objects.filter(pk=run.pk, state=ImportState.COMPLETED).exists(), timeout_s=30)
+    assert work.stop()
+    run.refresh_from_db()
+    assert run.counts["entries"] == 12_000 - kept
+    assert (Session.objects.get().is_complete, Entry.objects.count()) == (True, 12_000)
+    assert list((tmp_path / "uploads").iterdir()) == []
 
 
 def test_the_sweep_runs_beside_the_workers(support_actor, monkeypatch):

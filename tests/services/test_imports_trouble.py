@@ -252,3 +252,16 @@ def test_a_waiting_upload_that_is_cancelled_never_runs(operator_actor, settings,
     imports.run_import(run.pk)
     assert Session.objects.count() == 0
     assert list((tmp_path / "uploads").iterdir()) == []
+
+
+@pytest.mark.django_db
+def test_an_upload_whose_process_ends_waits_again_and_can_still_be_cancelled(operator_actor, settings, tmp_path):
+    settings.DATA_DIR = tmp_path
+    run = imports.request_upload(actor=operator_actor, upload=io.BytesIO(encode(rows())), name=f"{SESSION}.jsonl")
+    assert imports.run_import(run.pk, must_end=lambda: True) is False
+    run.refresh_from_db()
+    assert (run.state, run.finished_at, len(list((tmp_path / "uploads").iterdir()))) == (ImportState.QUEUED, None, 1)
+    assert list(Session.objects.listed()) == []
+    assert imports.cancel_import(actor=operator_actor, run_id=run.pk).state == ImportState.CANCELLED
+    assert imports.run_import(run.pk) is True
+    assert list((tmp_path / "uploads").iterdir()) == []

@@ -73,19 +73,26 @@ def request_upload(*, actor: Actor, upload: BinaryIO, name: str = "") -> ImportR
     return run
 
 
-def run_import(run_id: uuid.UUID | str) -> None:
-    """Imports a queued upload. A task that is delivered twice, or was cancelled before it began, does nothing."""
+def run_import(run_id: uuid.UUID | str, *, must_end: Callable[[], bool] = lambda: False) -> bool:
+    """Imports a queued upload. A task that is delivered twice, or was cancelled before it began, does nothing.
+
+    `must_end` says that this process is about to end. Then the run waits in the queue again, with all that it has
+    stored, and the answer is False: it is not done.
+    """
     claimed = ImportRun.objects.filter(pk=run_id, state=ImportState.QUEUED).update(
         state=ImportState.RUNNING, heartbeat_at=datetime.now(UTC)
     )
     if not claimed:
-        return
+        return True
     run = ImportRun.objects.get(pk=run_id)
     actor = system_actor(f"import for {run.requested_by}"[:150])
+    is_done = True
     try:
-        _Run(run, actor, _silent).over_upload()
+        is_done = _Run(run, actor, _silent, must_end=must_end).over_upload()
     finally:
-        Path(run.staged_path).unlink(missing_ok=True)
+        if is_done:
+            Path(run.staged_path).unlink(missing_ok=True)
+    return is_done
 
 
 def cancel_import(*, actor: Actor, run_id: uuid.UUID | str) -> ImportRun:
@@ -106,11 +113,20 @@ def cancel_import(*, actor: Actor, run_id: uuid.UUID | str) -> ImportRun:
 class _Run:
     """Keeps a run's row up to date while its sources are imported."""
 
-    def __init__(self, run: ImportRun, actor: Actor, progress: ProgressReport, *, may_spawn: bool = False) -> None:
+    def __init__(
+        self,
+        run: ImportRun,
+        actor: Actor,
+        progress: ProgressReport,
+        *,
+        may_spawn: bool = False,
+        must_end: Callable[[], bool] = lambda: False,
+    ) -> None:
         self.run = run
         self.actor = actor
         self.progress = progress
         self.may_spawn = may_spawn
+        self.must_end = must_end
         self.outcomes: list[SourceOutcome] = []
         self.counts: dict[str, int] = {}
         self._next_save = time.monotonic() + SAVE_INTERVAL
@@ -159,12 +175,18 @@ class _Run:
                 return
             yield file
 
-    def over_upload(self) -> ImportRun:
+    def over_upload(self) -> bool:
+        """False: this process is about to end, and the run waits for another one."""
         outcome = self._take(Path(self.run.staged_path), name=self.run.name, is_staged=True)
+        if outcome.state is SourceState.CANCELLED and not self._is_cancelled:
+            running = ImportRun.objects.filter(pk=self.run.pk, state=ImportState.RUNNING, cancel_requested=False)
+            if running.update(state=ImportState.QUEUED, heartbeat_at=None):
+                return False
         if outcome.state is SourceState.SKIPPED:
             outcome.state = SourceState.FAILED
         self._add(outcome)
-        return self._end()
+        self._end()
+        return True
 
     def _take(self, file: Path, *, name: str, is_staged: bool) -> SourceOutcome:
         def advance(done: int, total: int) -> None:
@@ -195,7 +217,7 @@ class _Run:
 
     def _asked_to_stop(self) -> bool:
         self._save_sometimes()
-        return self._is_cancelled
+        return self._is_cancelled or self.must_end()
 
     def _save_sometimes(self) -> None:
         now = time.monotonic()
