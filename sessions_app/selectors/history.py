@@ -203,7 +203,7 @@ def _chain(session: Session, context: Lineage, generation: int | None, committed
             raise LookupError(f"This session has no generation #{generation}.")
     if newest is None:
         return ()
-    return plans.chain_among((Compaction(pk=row["pk"], **{name: row[name] for name in plans.PLAN_COLUMNS}) for row in committed), newest)
+    return plans.chain_among((plans.Committed(*(row[name] for name in plans.Committed._fields)) for row in committed), newest)
 
 
 def _place(options: HistoryOptions, layout: Layout, checkpoint: Checkpoint | None) -> WindowPlace:

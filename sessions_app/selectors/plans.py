@@ -2,7 +2,7 @@
 
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import zstandard
@@ -242,13 +242,26 @@ def _planned_entries(
 
 
 def _chain_from(session_id: uuid.UUID | str, newest_id: uuid.UUID) -> tuple[Checkpoint, ...]:
-    return chain_among(Compaction.objects.filter(session_id=session_id, generation__isnull=False).only(*PLAN_COLUMNS), newest_id)
+    rows = Compaction.objects.filter(session_id=session_id, generation__isnull=False).values_list(*Committed._fields)
+    return chain_among((Committed(*row) for row in rows), newest_id)
 
 
-def chain_among(rows: Iterable[Compaction], newest_id: uuid.UUID) -> tuple[Checkpoint, ...]:
+class Committed(NamedTuple):
+    """What a plan needs of a committed compaction. There may be hundreds, and rows of the model cost ten times as much."""
+
+    pk: uuid.UUID
+    generation: int | None
+    lineage: str
+    parent_id: uuid.UUID | None
+    boundary_index: int | None
+    prefix_hash: bytes
+    outcome: str
+
+
+def chain_among(rows: Iterable[Committed], newest_id: uuid.UUID) -> tuple[Checkpoint, ...]:
     """The checkpoints that lead up to one of these committed compactions, oldest first, itself the last. Two queries."""
     committed = {row.pk: row for row in rows}
-    chain: list[Compaction] = []
+    chain: list[Committed] = []
     at: uuid.UUID | None = newest_id
     while at is not None and (row := committed.pop(at, None)) is not None:
         chain.append(row)
@@ -256,10 +269,7 @@ def chain_among(rows: Iterable[Compaction], newest_id: uuid.UUID) -> tuple[Check
     return tuple(_load_checkpoints(chain[::-1]))
 
 
-PLAN_COLUMNS = ("generation", "lineage", "parent_id", "boundary_index", "prefix_hash", "outcome")
-
-
-def _load_checkpoints(compactions: Sequence[Compaction]) -> list[Checkpoint]:
+def _load_checkpoints(compactions: Sequence[Compaction | Committed]) -> list[Checkpoint]:
     ids = [compaction.pk for compaction in compactions]
     segments: dict[uuid.UUID, list[Segment]] = {pk: [] for pk in ids}
     columns = ("compaction_id", "kind", "first_index", "last_index", "payload")
