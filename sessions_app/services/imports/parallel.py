@@ -14,7 +14,7 @@ from itertools import islice
 from pathlib import Path
 
 import django
-from django.db import connections
+from django.db import connection, connections
 
 from sessions_app.events.actors import Actor
 from sessions_app.models import ImportRun
@@ -97,6 +97,9 @@ def _size(file: Path) -> int:
 
 
 def _import_some(actor: Actor, paths: list[str], run_id: str) -> list[SourceOutcome]:
+    if connection.vendor == "sqlite":
+        with connection.cursor() as cursor:
+            cursor.execute("PRAGMA mmap_size = 0")  # it would count for each process, and imports hardly read
     cancelled = _Cancelled(run_id)
     return [import_source(actor=actor, path=Path(path), name=path, cancelled=cancelled) for path in paths]
 
