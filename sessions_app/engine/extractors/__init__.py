@@ -8,7 +8,7 @@ from typing import Protocol
 
 import msgspec
 
-from sessions_app.engine.extractors import claude_code, generic
+from sessions_app.engine.extractors import claude_code, codex, generic
 from sessions_app.engine.extractors.base import Arguments, CallFacts, FileAction, ResultFacts, Todo, TodoStatus, one_line
 
 
@@ -19,9 +19,9 @@ class Extractor(Protocol):
     def result_facts(self, name: str, text: str, *, is_error: bool) -> ResultFacts | None: ...
 
 
-_KNOWN: tuple[Extractor, ...] = (claude_code,)
+_KNOWN: tuple[Extractor, ...] = (claude_code, codex)
 _SHORT_ARGUMENT = re.compile(
-    r'"(file_path|path|notebook_path|command|url|query|pattern|description|subject)"\s*:\s*("(?:[^"\\]|\\.){1,2000}")'
+    r'"(file_path|path|notebook_path|command|cmd|url|query|pattern|description|subject)"\s*:\s*("(?:[^"\\]|\\.){1,2000}")'
 )
 
 
