@@ -56,22 +56,16 @@ def append(
             type=event_type,
             compaction_id=compaction_id,
             step=step,
-            actor_kind=actor.kind,
-            actor_id=actor.id,
-            actor_name=actor.name,
-            actor_role=actor.role,
             target_kind=target[0],
             target_id=target[1],
             result=result,
             before=before,
             after=after,
             reason=reason,
-            request_id=actor.request_id,
-            gesture_id=actor.gesture_id,
-            address=actor.address,
             payload=payload or {},
             at=datetime.now(UTC).isoformat(timespec="microseconds"),
             previous_hash=previous_hash,
+            **_columns_of(actor),
         )
         event.hash = event_hash(event)
         prepared.insert(event)
@@ -79,6 +73,12 @@ def append(
         if stream.startswith(SESSION_PREFIX):
             transaction.on_commit(partial(poke_session, stream.removeprefix(SESSION_PREFIX), event.seq))
     return event
+
+
+def _columns_of(actor: Actor) -> dict[str, str]:
+    """Who did it, as the event keeps it for good."""
+    who = {"actor_kind": actor.kind, "actor_id": actor.id, "actor_name": actor.name, "actor_role": actor.role}
+    return who | {"request_id": actor.request_id, "gesture_id": actor.gesture_id, "address": actor.address}
 
 
 def _advance(stream: str) -> tuple[int, bytes]:
