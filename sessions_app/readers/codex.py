@@ -39,6 +39,7 @@ from sessions_app.readers.lines import Piece, iter_pieces
 
 READER_VERSION = 1
 MAX_HELD = 200  # records that wait for the count of their answer
+MAX_HELD_BYTES = 4_000_000
 _UNREADABLE = " The summary is its provider's own ciphertext, which can't be read here."
 
 
@@ -81,11 +82,13 @@ class CodexReading:
     def __iter__(self) -> Iterator[Record]:
         # What an answer cost is written behind it: until then its records are held back.
         held: list[Record] = []
+        size = 0
         for piece in iter_pieces(self._source, cancelled=self._cancelled):
             held.append(self._record(piece))
-            if not self._billing.is_waiting or len(held) >= MAX_HELD:
+            size += len(piece.raw)
+            if not self._billing.is_waiting or len(held) >= MAX_HELD or size >= MAX_HELD_BYTES:
                 yield from held
-                held = []
+                held, size = [], 0
         yield from held
 
     def identity(self) -> SourceIdentity:

@@ -33,10 +33,12 @@ def is_codex(head: bytes) -> bool:
 
 
 def _is_ours(row: dict[str, Any]) -> bool:
-    kind = row.get("type")
-    if not isinstance(kind, str) or kind not in ROW_TYPES or not isinstance(row.get("payload"), dict) or "uuid" in row:
+    kind, payload = row.get("type"), payload_of(row)
+    if not isinstance(kind, str) or kind not in ROW_TYPES or not payload or "uuid" in row:
         return False
-    return kind not in ("response_item", "event_msg") or isinstance(row["payload"].get("type"), str)
+    if kind == "session_meta":
+        return "id" in payload
+    return kind not in ("response_item", "event_msg") or isinstance(payload.get("type"), str)
 
 
 class Origin(msgspec.Struct, frozen=True, kw_only=True):

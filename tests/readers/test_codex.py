@@ -223,6 +223,15 @@ def test_an_answer_is_held_back_until_its_count_is_there():
     assert next(reading).entry.usage.prompt == 10
 
 
+def test_records_that_wait_for_no_count_do_not_pile_up():
+    rows = [meta(), user(), said(), *(output("c", "x" * 100_000) for _ in range(100))]
+    source = io.BytesIO(encode(rows))
+    reading = iter(CodexReader().read(source, path=""))
+    for _ in range(3):
+        next(reading)
+    assert source.tell() < 6_000_000 < len(source.getvalue())
+
+
 def test_model_folder_window_name_and_open_turn_come_from_their_rows():
     rows = [meta(), event("task_started", turn_id="t"), context(model="gpt-5.5"), user(), said(), count(10, 1, window=100_000)]
     facts = read(*rows, event("thread_name_updated", thread_name="The shop"))[0].facts()
@@ -264,6 +273,33 @@ def test_bad_lines_are_kept_and_named():
     )
     assert problems(reading) == {"unreadable": 1, "unknown_type": 2, "bad_shape": 1}
     assert [record.kind for record in records][1:4] == ["unreadable", "novelty", "response_item/hologram"]
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        b"",
+        b"\0\n",
+        b'{"type":"session_meta","payload":{}}\n',
+        b'{"type":"event_msg","payload":{"message":"x"}}\n',
+        b'{"type":"response_item","payload":7}\n',
+        b'{"type":["event_msg"],"payload":{"type":"x"}}\n',
+        b'{"type":"user","uuid":"u","sessionId":"s","message":{"content":"x"}}\n',
+        b'{"type":"thread.started","thread_id":"t"}\n',
+    ],
+)
+def test_other_formats_and_junk_are_not_taken_for_a_rollout(head):
+    assert CodexReader().sniff(head) is False
+
+
+@pytest.mark.parametrize("kind", ["session_meta", "response_item", "event_msg", "turn_context", "compacted"])
+def test_a_rollout_is_known_by_any_of_its_rows(kind):
+    rows = {"session_meta": meta(), "response_item": user(), "event_msg": event("task_started"), "turn_context": context()}
+    assert CodexReader().sniff(encode([rows.get(kind) or compacted(user())])) is True
+
+
+def test_a_first_row_longer_than_what_is_looked_at_still_tells():
+    assert CodexReader().sniff(encode([meta(base_instructions={"text": "x" * 400_000})])[:262_144]) is True
 
 
 ROWS = [
