@@ -240,6 +240,11 @@ def test_model_folder_window_name_and_open_turn_come_from_their_rows():
     assert read(*rows, event("task_complete", turn_id="t"))[0].facts().open_turn is False
 
 
+@pytest.mark.parametrize(("rows", "is_open"), [([user()], True), ([user(), call("c")], True), ([user(), said()], False)])
+def test_without_events_of_turns_the_last_entry_tells_whether_one_is_open(rows, is_open):
+    assert read(meta(), *rows)[0].facts().open_turn is is_open
+
+
 def test_an_aborted_turn_says_so_to_people_only():
     found = entries(meta(), user(), call("c"), event("turn_aborted", reason="interrupted"), user("Other"))
     assert (found[2].role, found[2].text) == (Role.NOTICE, "The turn was aborted: interrupted")
