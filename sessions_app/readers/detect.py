@@ -1,12 +1,14 @@
 """Which reader reads a source."""
 
+from sessions_app.readers.anthropic_messages import AnthropicMessagesReader
 from sessions_app.readers.base import Reader
 from sessions_app.readers.claude_code import ClaudeCodeReader
+from sessions_app.readers.openai_chat import OpenAIChatReader
 
 HEAD_BYTES = 1 << 18
 """Bytes of a source's beginning that `reader_for` wants to see."""
 
-READERS: tuple[Reader, ...] = (ClaudeCodeReader(),)
+READERS: tuple[Reader, ...] = (ClaudeCodeReader(), AnthropicMessagesReader(), OpenAIChatReader())
 
 
 def reader_for(head: bytes) -> Reader | None:

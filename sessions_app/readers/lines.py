@@ -35,7 +35,7 @@ def iter_pieces(source: BinaryIO, *, cancelled: Callable[[], bool] = lambda: Fal
     line, offset = 1, 0
     for raw, is_whole in _iter_raw_lines(source, cancelled):
         if is_whole:
-            for start, end, value, problems in _decode(raw):
+            for start, end, value, problems in decode(raw):
                 yield Piece(line, offset + start, raw[start:end] if end - start < len(raw) else raw, value, problems)
         else:
             yield Piece(line, offset, raw, None, (ProblemKind.TOO_LONG,))
@@ -73,7 +73,7 @@ def _split_keeping(block: bytes) -> list[bytes]:
     return [*kept, last] if last else kept
 
 
-def _decode(raw: bytes) -> list[tuple[int, int, dict[str, Any] | None, tuple[ProblemKind, ...]]]:
+def decode(raw: bytes) -> list[tuple[int, int, dict[str, Any] | None, tuple[ProblemKind, ...]]]:
     """(start, end, object or None, problems) for each piece of one line; nearly always exactly one."""
     try:
         value = orjson.loads(raw)

@@ -240,7 +240,7 @@ def test_a_session_is_named_by_its_file_else_by_most_of_its_rows():
     [
         b"",
         b"\x89PNG\r\n",
-        b'{"role":"user","content":"hi"}\n',
+        b'{"speaker":"user","content":"hi"}\n',
         b'{"type":"session_meta","payload":{}}\n',
         b'{"type":"system","subtype":"init","session_id":"x","uuid":"y","cwd":"/"}\n',
         b'{"type":"user","uuid":"x","parentUuid":null,"sessionId":"s","message":{"role":"user","parts":[]}}\n',

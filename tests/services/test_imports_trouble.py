@@ -92,7 +92,7 @@ def test_a_cancelled_import_is_hidden_and_can_be_taken_up_again(tmp_path, monkey
         ("empty.jsonl", b"", "is empty"),
         ("blank.jsonl", b"\n\n  \n", "is empty"),
         ("junk.jsonl", random.Random(1).randbytes(50_000), "no session file that can be read here"),
-        ("other.jsonl", b'{"role":"user","content":"hi"}\n', "no session file that can be read here"),
+        ("other.jsonl", b'{"speaker":"user","content":"hi"}\n', "no session file that can be read here"),
         ("zeros.jsonl", b"\0" * 100_000, "no session file that can be read here"),
     ],
 )
