@@ -8,6 +8,9 @@ from sessions_app.readers.openai_chat import OpenAIChatReader
 HEAD_BYTES = 1 << 18
 """Bytes of a source's beginning that `reader_for` wants to see."""
 
+MAX_FIRST_LINE = 1 << 24
+"""Bytes of a first line that it wants to see to its end where it is longer than that."""
+
 READERS: tuple[Reader, ...] = (ClaudeCodeReader(), AnthropicMessagesReader(), OpenAIChatReader())
 
 

@@ -171,6 +171,15 @@ def test_a_line_of_ten_megabytes_is_stored_outside_its_row(tmp_path):
 
 
 @pytest.mark.django_db
+@pytest.mark.parametrize("telling_first", [True, False])
+def test_a_file_whose_first_line_is_ten_megabytes_is_recognised_whatever_the_order_of_its_keys(tmp_path, telling_first):
+    row = prompt("u", None, "é" * 5_000_000)
+    keys = sorted(row, key=lambda key: (key == "message") is telling_first)
+    outcome = take(write(tmp_path, encode([{key: row[key] for key in keys}])))
+    assert (outcome.state, outcome.entries) == (SourceState.NEW, 1)
+
+
+@pytest.mark.django_db
 def test_a_file_that_becomes_shorter_while_it_is_read_is_not_completed(tmp_path, monkeypatch):
     path = write(tmp_path, encode([*rows(), *(prompt(f"p{number}", "a6", "x" * 5_000) for number in range(600))]))
     add, seen = writing.SourceWriter.add, []

@@ -10,7 +10,7 @@ from django.db import DatabaseError, IntegrityError
 from sessions_app.events.actors import Actor
 from sessions_app.models import Session, SourceFile
 from sessions_app.readers.base import Reader, SourceReading
-from sessions_app.readers.detect import HEAD_BYTES, known_formats, reader_for
+from sessions_app.readers.detect import HEAD_BYTES, MAX_FIRST_LINE, known_formats, reader_for
 from sessions_app.services.imports import identity, sources
 from sessions_app.services.imports.finish import finish
 from sessions_app.services.imports.frames import Framer
@@ -132,6 +132,8 @@ class _SourceImport:
         head = self.file.read(HEAD_BYTES)
         if not head.strip():
             raise NoSessionError("The file is empty. Nothing was changed.")
+        if b"\n" not in head:
+            head += self.file.readline(MAX_FIRST_LINE - len(head))  # what tells the format may stand at the end of a long first line
         reader = reader_for(head)
         if reader is None:
             raise NoSessionError(f"This is no session file that can be read here (known: {known_formats()}). Nothing was changed.")
