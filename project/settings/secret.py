@@ -19,10 +19,9 @@ def secret_key(data_dir: Path) -> str:
     try:
         data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)  # the transcripts come to lie here as well
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except FileExistsError:
-        return path.read_text()
     except OSError:
-        return key
+        # Another process was first, or the folder is none.
+        return path.read_text() if path.is_file() else key
     with os.fdopen(descriptor, "w") as file:
         file.write(key)
     return key

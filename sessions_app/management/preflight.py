@@ -78,9 +78,10 @@ def prepare_database() -> None:
         if executor.migration_plan(loader.graph.leaf_nodes()):
             call_command("migrate", verbosity=0, interactive=False)
     except DatabaseError as error:
+        what = "Stop the program that holds it" if "locked" in str(error).lower() else "Put a copy of it back"
         raise CommandError(
             f"The database {_database_name()} cannot be used ({error}). Nothing was changed. "
-            "Put a copy of it back, or give another directory with --data-dir."
+            f"{what}, or give another directory with --data-dir."
         ) from error
 
 

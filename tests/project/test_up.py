@@ -8,6 +8,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+import urllib.error
 import urllib.request
 from contextlib import closing
 from pathlib import Path
@@ -95,6 +96,9 @@ def test_the_second_start_tells_no_password_and_both_signals_stop_it_cleanly(fil
     product = Product(filled)
     product.wait_for_greeting()
     assert product.get("/sign-in/") == 200
+    assert product.get("/static/css/base.css") == 200
+    with pytest.raises(urllib.error.HTTPError, match="404"):
+        product.get("/static/../manage.py")
     took, out, err = product.stop(number)
     assert product.process.returncode == 0
     assert "password" not in out
@@ -168,6 +172,35 @@ def test_a_data_directory_that_cannot_be_written_is_one_sentence(tmp_path):
     sentence = fails("--port", free_port(), "--data-dir", tmp_path / "file" / "data")
     assert "cannot be written" in sentence
     assert "--data-dir" in sentence
+
+
+def test_a_file_in_place_of_the_data_directory_is_one_sentence(tmp_path):
+    (tmp_path / "file").touch()
+    assert "cannot be written" in fails("--port", free_port(), "--data-dir", tmp_path / "file")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(180)
+def test_a_database_that_somebody_holds_is_one_sentence_that_does_not_ask_for_a_copy(tmp_path):
+    with closing(sqlite3.connect(tmp_path / "palimpsest.sqlite3", isolation_level=None)) as database:
+        database.execute("CREATE TABLE held (id)")
+        database.execute("BEGIN EXCLUSIVE")
+        said = fails("--port", free_port(), "--data-dir", tmp_path)
+    assert "is locked" in said
+    assert "copy" not in said
+
+
+def test_commands_say_in_one_sentence_that_the_database_is_none_and_make_one_where_it_is_missing(tmp_path):
+    def run(folder: Path) -> subprocess.CompletedProcess[str]:
+        arguments, environment = command("verify_events", DATA_DIR=folder)
+        return subprocess.run(arguments, env=environment, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+
+    assert run(tmp_path / "new").returncode == 0
+    (tmp_path / "palimpsest.sqlite3").write_bytes(b"no database at all " * 100)
+    refused = run(tmp_path)
+    assert refused.returncode == 1
+    assert "cannot be used" in refused.stderr
+    assert len(refused.stderr.strip().splitlines()) == 1, refused.stderr
 
 
 def test_a_newer_database_is_one_sentence_and_stays_as_it_is(filled, tmp_path):

@@ -1,5 +1,7 @@
+import errno
 import io
 import sys
+import types
 
 import pytest
 from django.core.management import CommandError, call_command
@@ -97,8 +99,8 @@ def test_the_command_imports_prints_a_line_and_a_sum_and_ends_well(tmp_path):
     code, out, _ = run_command("import_sessions", str(write(tmp_path)))
     assert code == 0
     assert "Add VAT to the invoice" in out
-    assert "1 files: 1 new · 18 entries added" in out
-    assert run_command("import_sessions", str(tmp_path))[1].strip() == "1 files: 1 unchanged · 0 entries added"
+    assert "1 file: 1 new · 18 entries added" in out
+    assert run_command("import_sessions", str(tmp_path))[1].strip() == "1 file: 1 unchanged · 0 entries added"
 
 
 def test_the_command_ends_with_1_when_something_failed_and_says_what(tmp_path):
@@ -118,6 +120,17 @@ def test_the_command_reads_standard_input(monkeypatch):
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(encode(rows()))))
     assert run_command("import_sessions", "-")[0] == 0
     assert the_session(f"claude-code:{SESSION}").entry_count == 16
+
+
+def test_standard_input_that_cannot_be_kept_is_one_sentence(monkeypatch):
+    class Full(io.RawIOBase):
+        def read(self, size: int = -1) -> bytes:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(sys, "stdin", types.SimpleNamespace(buffer=Full()))
+    with pytest.raises(CommandError, match=r"No space left on device\)\. Nothing was changed"):
+        call_command("import_sessions", "-", skip_checks=True)
+    assert Session.objects.count() == 0
 
 
 def test_the_export_command_gives_the_file_back_and_never_overwrites(tmp_path):

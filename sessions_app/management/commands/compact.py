@@ -5,11 +5,12 @@ import time
 import uuid
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import CommandError, CommandParser
 from django.db import connection
 
 from sessions_app.engine.terms import Outcome, Profile, Status
 from sessions_app.events.actors import Actor
+from sessions_app.management.base import DatabaseCommand
 from sessions_app.models import Compaction, Session
 from sessions_app.permissions import Action, ActionRefused, NoAccess, access_session, command_actor
 from sessions_app.services import sweeper
@@ -21,7 +22,7 @@ LOOK_S = 0.25
 SWEEP_S = 5
 
 
-class Command(BaseCommand):
+class Command(DatabaseCommand):
     help = "Compacts a session and waits for the end. Progress goes to standard error, the result to standard output."
 
     def add_arguments(self, parser: CommandParser) -> None:

@@ -4,13 +4,14 @@ import getpass
 import secrets
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import CommandError, CommandParser
 
+from sessions_app.management.base import DatabaseCommand
 from sessions_app.permissions import ActionRefused, NoAccess, command_actor
 from sessions_app.services.accounts import GROUP_BY_ROLE, AccountError, create_user
 
 
-class Command(BaseCommand):
+class Command(DatabaseCommand):
     help = "Makes an account. Without --ask-password it gets a random password, which is printed once."
 
     def add_arguments(self, parser: CommandParser) -> None:

@@ -2,13 +2,14 @@
 
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 
 from sessions_app.events.actors import system_actor
+from sessions_app.management.base import DatabaseCommand
 from sessions_app.services import demo
 
 
-class Command(BaseCommand):
+class Command(DatabaseCommand):
     help = "Fills an empty installation with sessions to look at, and makes one account per role."
 
     def handle(self, *args: Any, **options: Any) -> None:

@@ -6,15 +6,16 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 
+from sessions_app.management.base import DatabaseCommand
 from sessions_app.permissions import Action, ActionRefused, NoAccess, access_session, command_actor
 from sessions_app.services.exports import export_session
 
 USAGE = 2
 
 
-class Command(BaseCommand):
+class Command(DatabaseCommand):
     help = "Writes the file that a session was imported from, exactly as it was, to standard output or to --output."
 
     def add_arguments(self, parser: ArgumentParser) -> None:

@@ -2,12 +2,11 @@
 
 from typing import Any
 
-from django.core.management.base import BaseCommand
-
+from sessions_app.management.base import DatabaseCommand
 from sessions_app.services import sweeper
 
 
-class Command(BaseCommand):
+class Command(DatabaseCommand):
     help = "Ends attempts whose worker is gone, queues lost ones again, and lets waiting ones run."
 
     def handle(self, *args: Any, **options: Any) -> None:

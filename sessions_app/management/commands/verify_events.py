@@ -2,12 +2,13 @@
 
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import CommandError, CommandParser
 
 from sessions_app.events.verify import stream_names, verify_stream
+from sessions_app.management.base import DatabaseCommand
 
 
-class Command(BaseCommand):
+class Command(DatabaseCommand):
     help = "Verifies that no event of the log was changed or removed. Exit code 1 when one was."
 
     def add_arguments(self, parser: CommandParser) -> None:
