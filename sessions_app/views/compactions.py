@@ -124,7 +124,7 @@ def _ask_revert(request: PageRequest, session: Session, wanted: int | None, refu
         "refusal": refusal,
         "is_fragment": wants_fragment(request),
     }
-    return render_page(request, "compactions/revert.html", context, partial="dialog")
+    return render_page(request, "compactions/revert.html", context, partial="dialog", status=422 if refusal else 200)
 
 
 def _done(request: PageRequest, session: Session, sentence: str) -> HttpResponse:

@@ -1,9 +1,12 @@
 """Refusals and failures: one page, or one fragment for the toast area, with the status that is true."""
 
+import errno
+import sys
 from collections.abc import Awaitable, Callable
 
 from asgiref.sync import iscoroutinefunction, markcoroutinefunction
 from django.core.exceptions import BadRequest
+from django.db import DatabaseError
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.template.loader import render_to_string
@@ -18,6 +21,7 @@ NOT_FOUND = "There is nothing at this address. It may have been mistyped, or wha
 FORBIDDEN = "This is not allowed. Nothing was changed."
 CSRF = "The form was too old, or did not come from this site, so nothing was changed. Reload the page and send it again."
 SERVER_ERROR = "Something went wrong on the server. It is in the server's log under the number below. Reload to see what was stored."
+DISK_FULL = "There is no space left on the server's disk, so this was not stored. Free some space there, then send it again."
 
 
 def error_page(request: HttpRequest, status: int, title: str, sentence: str) -> HttpResponse:
@@ -83,8 +87,21 @@ def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:  # no
 def server_error(request: HttpRequest) -> HttpResponse:
     """The last resort, so it asks neither the database nor the session: the page does not know who looks."""
     template = f"{TEMPLATE}#toast" if wants_fragment(request) else TEMPLATE
-    body = render_to_string(template, _context(request, 500, "Something went wrong", SERVER_ERROR))
-    return _marked(request, HttpResponse(body, status=500))
+    status, title, sentence = 500, "Something went wrong", SERVER_ERROR
+    if _is_full_disk(sys.exc_info()[1]):
+        status, title, sentence = 507, "No space left", DISK_FULL
+    body = render_to_string(template, _context(request, status, title, sentence))
+    return _marked(request, HttpResponse(body, status=status))
+
+
+def _is_full_disk(error: BaseException | None) -> bool:
+    match error:
+        case OSError():
+            return error.errno == errno.ENOSPC
+        case DatabaseError():
+            return "disk is full" in str(error)  # SQLite has no other mark that Django hands on
+        case _:
+            return False
 
 
 def csrf_failed(request: HttpRequest, reason: str = "") -> HttpResponse:  # noqa: ARG001  Django's signature

@@ -132,8 +132,9 @@ def test_revert_asks_first_and_then_shows_the_whole_history(support_page, suppor
 def test_a_generation_that_is_not_there_is_refused_in_words(support_page, support_actor):
     session = long_session()
     compacted(support_actor, session)
-    html = support_page.post(url("compaction-revert", session), {"generation": "9"}, headers=FRAGMENT).content.decode()
-    assert "no checkpoint #9" in html
+    response = support_page.post(url("compaction-revert", session), {"generation": "9"}, headers=FRAGMENT)
+    assert response.status_code == 422
+    assert "no checkpoint #9" in response.content.decode()
     assert fresh(session).active_console.generation == 1
 
 

@@ -1,5 +1,7 @@
 """Refusals and failures: the status that is true, one sentence, the same for pages and parts."""
 
+import errno
+
 import pytest
 from django.db import DatabaseError
 from django.test import Client
@@ -51,6 +53,15 @@ def test_a_failure_of_the_database_still_gets_a_page_and_no_detail(operator_page
     assert response.status_code == 500
     assert "Something went wrong" in page
     assert "secret detail" not in page
+
+
+@pytest.mark.parametrize("error", [DatabaseError("database or disk is full"), OSError(errno.ENOSPC, "No space left on device")])
+def test_a_full_disk_is_said_so_with_its_own_status(operator_page: Client, refusing, error):
+    refusing(error)
+    operator_page.raise_request_exception = False
+    response = operator_page.get("/")
+    assert response.status_code == 507
+    assert "no space left" in response.content.decode()
 
 
 def test_pages_carry_the_strict_policy_and_no_inline_code(operator_page: Client):
