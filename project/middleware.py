@@ -43,6 +43,8 @@ class RequestContext:
 
     def _finish(self, response: HttpResponse, request_id: str) -> HttpResponse:
         response[REQUEST_ID_HEADER] = request_id
+        # Transcripts belong into no cache, be it a proxy's or the browser's on disk. A view may know better.
+        response.setdefault("Cache-Control", "private, no-store")
         return response
 
 

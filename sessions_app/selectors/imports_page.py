@@ -11,10 +11,14 @@ PAGE_ROWS = 50
 
 @dataclass(frozen=True)
 class ImportRow:
-    """One run in the list. `words` says in a line what came of it."""
+    """One run in the list. `words` says in a line what came of it.
+
+    `percent` of the source that is being read now is read; `None` when none is.
+    """
 
     run: ImportRun
     words: str
+    percent: int | None
 
     @property
     def is_open(self) -> bool:
@@ -82,4 +86,13 @@ def _row(run: ImportRun) -> ImportRow:
         told.append(f"{counts['entries']} entries")
     if run.cancel_requested and run.state == ImportState.RUNNING:
         told.append("stopping")
-    return ImportRow(run=run, words=", ".join(told) or run.get_state_display().lower())
+    percent = None
+    if run.state == ImportState.RUNNING and counts.get("reading_size"):
+        percent = min(99, 100 * counts["reading_bytes"] // counts["reading_size"])
+        told.append(f"{percent} % of {megabytes(counts['reading_size'])} read")
+    return ImportRow(run=run, words=", ".join(told) or run.get_state_display().lower(), percent=percent)
+
+
+def megabytes(size_bytes: int) -> str:
+    """A size as people say it: under 1 MB, 12 MB."""
+    return f"{size_bytes / 1_000_000:,.0f} MB" if size_bytes >= 1_000_000 else "under 1 MB"

@@ -159,5 +159,5 @@ def _first_text(head: str) -> str:
         text = json.loads(f'"{said}"')
     except ValueError:
         text = said
-    line = " ".join(text.split())
+    line = " ".join(text.split()) or "(no text)"
     return line if len(line) <= TURN_CHARS else line[: TURN_CHARS - 1] + "…"

@@ -35,6 +35,7 @@ def test_every_answer_has_the_strict_policy_and_the_other_headers(support, clien
     assert answer["X-Content-Type-Options"] == "nosniff"
     assert answer["Referrer-Policy"] == "same-origin"
     assert answer["Cross-Origin-Opener-Policy"] == "same-origin"
+    assert "no-store" in answer["Cache-Control"]
 
 
 def test_the_session_cookie_is_out_of_reach_for_scripts_and_other_sites(support, client):

@@ -137,3 +137,24 @@ def test_an_unknown_run_is_answered_404(operator_page: Client, suffix):
     response = operator_page.post(address) if suffix else operator_page.get(address)
     assert response.status_code == 404
     assert "There is no such import." in response.content.decode()
+
+
+def test_a_run_under_way_says_how_much_of_its_file_is_read(operator_page: Client, settings, tmp_path: Path, monkeypatch):
+    settings.DATA_DIR = tmp_path
+    monkeypatch.setattr("sessions_app.services.imports.runs.SAVE_INTERVAL", 0.0)
+    long = "\n".join(line(number, "user" if number % 2 else "assistant", f"Part {number}") for number in range(1, 2_500))
+    upload(operator_page, SimpleUploadedFile("long.jsonl", long.encode()))
+    run = ImportRun.objects.get()
+    seen: list[str] = []
+
+    def look() -> bool:
+        """Asked between two records, as a person would look meanwhile."""
+        if ImportRun.objects.filter(pk=run.pk, counts__has_key="reading_bytes").exists():
+            seen.append(operator_page.get(f"/imports/{run.pk}/").content.decode())
+        return False
+
+    run_import(run.pk, must_end=look)
+    assert any("% of under 1 MB read" in page and "<progress" in page for page in seen)
+    ended = operator_page.get(f"/imports/{run.pk}/").content.decode()
+    assert "<progress" not in ended
+    assert "1 new" in ended

@@ -129,6 +129,7 @@ class _Run:
         self.must_end = must_end
         self.outcomes: list[SourceOutcome] = []
         self.counts: dict[str, int] = {}
+        self._reading: dict[str, int] = {}
         self._next_save = time.monotonic() + SAVE_INTERVAL
         self._is_cancelled = False
 
@@ -191,6 +192,7 @@ class _Run:
     def _take(self, file: Path, *, name: str, is_staged: bool) -> SourceOutcome:
         def advance(done: int, total: int) -> None:
             self.progress(name, done, total, len(self.outcomes))
+            self._reading = {"reading_bytes": done, "reading_size": total}
             self._save_sometimes()
 
         try:
@@ -204,6 +206,7 @@ class _Run:
 
     def _add(self, outcome: SourceOutcome) -> None:
         self.outcomes.append(outcome)
+        self._reading = {}
         self.progress(outcome.name, outcome.bytes, outcome.bytes, len(self.outcomes))
         for name, value in (
             (f"sources_{outcome.state.value}", 1),
@@ -224,7 +227,7 @@ class _Run:
         if now < self._next_save:
             return
         self._next_save = now + SAVE_INTERVAL
-        ImportRun.objects.filter(pk=self.run.pk).update(counts=self.counts, heartbeat_at=datetime.now(UTC))
+        ImportRun.objects.filter(pk=self.run.pk).update(counts=self.counts | self._reading, heartbeat_at=datetime.now(UTC))
         self._is_cancelled = ImportRun.objects.filter(pk=self.run.pk, cancel_requested=True).exists()
 
     def _end(self) -> ImportRun:
