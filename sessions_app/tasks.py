@@ -14,7 +14,7 @@ from sessions_app.services.imports import runs as imports
 @shared_task(name=queue.RUN_COMPACTION)
 def run_compaction(compaction_id: str) -> None:
     _begin()
-    compactions.run_compaction(uuid.UUID(compaction_id))
+    compactions.run_compaction(uuid.UUID(compaction_id), must_end=_is_ending)
 
 
 @shared_task(name=queue.IMPORT_SESSIONS)

@@ -240,6 +240,15 @@ def test_the_end_of_the_process_ends_its_attempts_as_failed(support_actor, slow_
     assert (fresh(compaction).status, compaction.reason) == (Status.FAILED, SkipReason.WORKER_LOST)
 
 
+def test_an_attempt_that_is_claimed_while_its_process_ends_is_ended_with_it(support_actor, slow_session, queued):
+    compaction = request(actor=support_actor, session=slow_session).compaction
+    keeper.interrupt_all(grace_s=0)  # finds nothing: the attempt begins a moment later
+    begun = time.monotonic()
+    run_compaction(compaction.pk, must_end=lambda: True)
+    assert time.monotonic() - begun < 1.5
+    assert (fresh(compaction).status, compaction.reason) == (Status.FAILED, SkipReason.WORKER_LOST)
+
+
 def test_an_attempt_that_outlives_its_process_is_ended_by_the_first_sweep_of_the_next(support_actor, slow_session, monkeypatch):
     monkeypatch.setattr(keeper.Keeper, "interrupt", lambda self: None)
     compaction, thread = started(support_actor, slow_session)

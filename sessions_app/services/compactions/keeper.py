@@ -29,12 +29,15 @@ class Keeper:
     """Holds a claim while its attempt runs; `should_stop` is what the engine asks.
 
     `on_tick` runs in the keeper's thread at every look, so that progress appears while a summariser is silent.
+    `must_end` says that this process is about to end: an attempt that was claimed as the end began has no keeper yet
+    which `interrupt_all` could find.
     """
 
-    def __init__(self, held: Claim, on_tick: Callable[[], None]) -> None:
+    def __init__(self, held: Claim, on_tick: Callable[[], None], must_end: Callable[[], bool]) -> None:
         self.held = held
         self.is_interrupted = False
         self._on_tick = on_tick
+        self._must_end = must_end
         self._stop: Stop | None = None
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._keep, name=f"keeper-{held.compaction_id}", daemon=True)
@@ -52,6 +55,8 @@ class Keeper:
             _running.discard(self)
 
     def should_stop(self) -> Stop | None:
+        if self._stop is None and self._must_end():
+            self.interrupt()
         return self._stop
 
     def interrupt(self) -> None:

@@ -1,7 +1,7 @@
 """Running one attempt: claim, drive the engine, store what it says, and end in exactly one status."""
 
 import uuid
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 
 import msgspec
 import structlog
@@ -27,10 +27,11 @@ from sessions_app.services.compactions.step_events import append_step
 logger = structlog.get_logger(__name__)
 
 
-def run_compaction(compaction_id: uuid.UUID) -> None:
+def run_compaction(compaction_id: uuid.UUID, *, must_end: Callable[[], bool] = lambda: False) -> None:
     """Runs a requested attempt to its end. Does nothing when it can't be claimed: it runs, or it is over.
 
-    Never raises for what goes wrong inside the attempt: that is its outcome, stored on its row.
+    `must_end` says that this process is about to end, and the attempt with it. Never raises for what goes wrong
+    inside the attempt: that is its outcome, stored on its row.
     """
     held = _claim(compaction_id)
     if held is None:
@@ -39,7 +40,7 @@ def run_compaction(compaction_id: uuid.UUID) -> None:
         compaction = Compaction.objects.select_related("session").get(pk=compaction_id)
         policy = msgspec.convert(compaction.policy["values"], Policy)
         progress = Progress(held, policy.heartbeat_s)
-        with Keeper(held, progress.tick) as keeper:
+        with Keeper(held, progress.tick, must_end) as keeper:
             ended = _outcome(held, compaction, policy, progress, keeper)
     except Exception as error:
         logger.exception("compaction_failed", compaction=str(compaction_id))
