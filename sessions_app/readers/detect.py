@@ -3,6 +3,7 @@
 from sessions_app.readers.anthropic_messages import AnthropicMessagesReader
 from sessions_app.readers.base import Reader
 from sessions_app.readers.claude_code import ClaudeCodeReader
+from sessions_app.readers.codex import CodexReader
 from sessions_app.readers.openai_chat import OpenAIChatReader
 
 HEAD_BYTES = 1 << 18
@@ -11,7 +12,7 @@ HEAD_BYTES = 1 << 18
 MAX_FIRST_LINE = 1 << 24
 """Bytes of a first line that it wants to see to its end where it is longer than that."""
 
-READERS: tuple[Reader, ...] = (ClaudeCodeReader(), AnthropicMessagesReader(), OpenAIChatReader())
+READERS: tuple[Reader, ...] = (ClaudeCodeReader(), CodexReader(), AnthropicMessagesReader(), OpenAIChatReader())
 
 
 def reader_for(head: bytes) -> Reader | None:

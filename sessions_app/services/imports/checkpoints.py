@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
+import msgspec
 from django.db import transaction
 
 from sessions_app.engine.entries import Segment
@@ -136,6 +137,9 @@ def _segments(compaction: Compaction, lane: Lane, checkpoint: AgentCheckpoint) -
 
 
 def _segment(compaction: Compaction, position: int, lane: Lane, segment: Segment) -> ViewSegment:
+    if segment.payload is not None:
+        payload = msgspec.to_builtins(segment.payload)
+        return ViewSegment(compaction=compaction, position=position, kind=segment.kind.value, payload=payload)
     last = None if segment.last is None else _index(lane, segment.last)
     return ViewSegment(
         compaction=compaction,

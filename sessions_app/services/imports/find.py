@@ -6,8 +6,9 @@ from pathlib import Path
 
 from sessions_app.services.imports.outcomes import ImportFailedError
 
-SUFFIXES = frozenset({".jsonl"})
-_NO_TRANSCRIPT = frozenset({"journal.jsonl"})  # of a workflow run: bookkeeping beside the sub-agents' transcripts
+SUFFIXES = frozenset({".json", ".jsonl"})
+# Bookkeeping beside the transcripts of sub-agents and of workflow runs.
+_NO_TRANSCRIPT = ("journal.jsonl", ".meta.json")
 
 
 def files_of(path: Path) -> Iterator[Path]:
@@ -35,5 +36,5 @@ def _walk(folder: Path) -> Iterator[Path]:
     for parent, _, names in os.walk(folder):
         for name in names:
             path = Path(parent, name)
-            if path.suffix in SUFFIXES and name not in _NO_TRANSCRIPT and path.is_file():
+            if path.suffix in SUFFIXES and not name.endswith(_NO_TRANSCRIPT) and path.is_file():
                 yield path
