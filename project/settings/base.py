@@ -126,5 +126,6 @@ COMMAND_USER = ENV.text("USER")
 HOST = ENV.text("HOST")
 PORT = ENV.number("PORT")
 BACKGROUND_WORK = "project.embedded.BackgroundWork"
+STATIC_FILES = "project.static_files.StaticFiles"
 LOGGING_CONFIG = "project.logging.set_up"
 LOGGING = {"format": ENV.text("LOG_FORMAT"), "level": ENV.text("LOG_LEVEL")}

@@ -49,13 +49,13 @@ def live_url(django_db_setup) -> Iterator[str]:
     """The address of the product, served from a thread of this process. One per process: its reactor is a singleton."""
     from daphne.endpoints import build_endpoint_description_strings
     from daphne.server import Server
-    from django.contrib.staticfiles.handlers import ASGIStaticFilesHandler
     from twisted.internet import reactor
 
     from project.asgi import application
+    from project.static_files import StaticFiles
 
     server = Server(
-        application=ASGIStaticFilesHandler(application),
+        application=StaticFiles(application),
         endpoints=build_endpoint_description_strings(host="127.0.0.1", port=0),
         signal_handlers=False,
         verbosity=0,

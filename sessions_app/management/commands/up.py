@@ -13,7 +13,6 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandParser
 from django.utils.module_loading import import_string
 
-from project.static_files import StaticFiles
 from sessions_app.events.actors import system_actor
 from sessions_app.management.preflight import check_data_directory, check_port, check_settings, port_number, prepare_database
 from sessions_app.services import demo
@@ -69,7 +68,7 @@ class Command(BaseCommand):
     def _serve(self, host: str, port: int, sign_ins: Iterable[demo.SignIn]) -> None:
         shown = f"[{host}]" if ":" in host else "127.0.0.1" if host in EVERYWHERE else host
         Server(
-            application=StaticFiles(get_default_application()),  # type: ignore[arg-type]  # any ASGI application will do
+            application=import_string(settings.STATIC_FILES)(get_default_application()),
             endpoints=build_endpoint_description_strings(host=host, port=port),
             verbosity=0,
             application_close_timeout=1,
