@@ -53,10 +53,6 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
         """Seconds after which an attempt with that many chunks ends `timed_out`."""
         return self.total_timeout_s or min(900, max(120, 60 + 60 * chunk_count))
 
-    def summary_call_limit(self, chunk_count: int) -> int:
-        """How many calls a summary of that many chunks may take, the fold included."""
-        return min(MAX_SUMMARY_CALLS, max(self.max_summary_calls, chunk_count + 1))
-
 
 class ResolvedPolicy(msgspec.Struct, frozen=True, kw_only=True):
     """A policy and, for every field, where its value was set: a scope, `profile` or `default`."""

@@ -23,10 +23,6 @@ class Signal(msgspec.Struct, frozen=True, kw_only=True):
     measured_at: str = ""
     appended: int = 0
 
-    def reaches(self, trigger_tokens: int) -> bool:
-        """Whether automatic compaction is due: the trigger is inclusive."""
-        return self.tokens >= trigger_tokens
-
 
 def derive(*, measurement: Measurement | None, view_tokens: int) -> Signal:
     """The signal of a view: a measurement made after its checkpoint and what was appended since, else its estimate.

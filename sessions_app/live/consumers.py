@@ -2,6 +2,7 @@
 
 import asyncio
 import uuid
+from abc import ABC, abstractmethod
 from contextlib import AbstractAsyncContextManager, suppress
 from urllib.parse import parse_qs
 
@@ -26,7 +27,7 @@ CLOSE_FAILED = 1011
 RECHECK_S = 60
 
 
-class FollowingConsumer(AsyncWebsocketConsumer):
+class FollowingConsumer(ABC, AsyncWebsocketConsumer):
     """A socket that only tells. What the browser sends is ignored."""
 
     async def connect(self) -> None:
@@ -48,13 +49,13 @@ class FollowingConsumer(AsyncWebsocketConsumer):
             with suppress(asyncio.CancelledError):
                 await self._pump
 
+    @abstractmethod
     def ask_gate(self, actor: Actor) -> None:
         """Raises `NoAccess` or `ActionRefused` when the actor may not follow. Runs in a thread."""
-        raise NotImplementedError
 
+    @abstractmethod
     def follow(self, after: int) -> AbstractAsyncContextManager[Follower]:
         """The feed of this socket, from a cursor on."""
-        raise NotImplementedError
 
     def _refusal(self) -> int | None:
         """The code with which to close, or None. Asked at the start and every minute: rights may be taken away."""

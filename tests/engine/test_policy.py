@@ -62,10 +62,9 @@ def test_a_value_that_the_profile_gives_names_it_as_its_source():
     assert resolve([("project", "profile", "coding")]).sources["protected_recent_messages"] == "profile"
 
 
-def test_time_and_calls_grow_with_the_chunks_up_to_a_cap():
+def test_the_time_limit_grows_with_the_chunks_up_to_a_cap():
     assert [Policy().total_timeout(chunks) for chunks in (1, 2, 10, 100)] == [120, 180, 660, 900]
     assert Policy(total_timeout_s=95).total_timeout(100) == 95
-    assert [Policy().summary_call_limit(chunks) for chunks in (1, 7, 20, 100)] == [8, 8, 21, 64]
 
 
 @pytest.mark.parametrize(

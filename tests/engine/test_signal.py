@@ -13,9 +13,3 @@ def test_a_measurement_counts_with_all_that_was_appended_since():
     signal = derive(measurement=Measurement(prompt_tokens=40_000, appended_tokens=2_500, at="2026-01-01T00:00:00Z"), view_tokens=9_000)
     assert (signal.tokens, signal.origin, signal.scope) == (42_500, Origin.MEASURED, Scope.WHOLE_REQUEST)
     assert (signal.measured, signal.appended, signal.measured_at) == (40_000, 2_500, "2026-01-01T00:00:00Z")
-
-
-def test_the_trigger_is_inclusive():
-    signal = derive(measurement=None, view_tokens=100)
-    assert signal.reaches(100)
-    assert not signal.reaches(101)
