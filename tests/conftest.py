@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from django.contrib.auth.models import Group, User
+from django.core.cache import cache
 from hypothesis import HealthCheck, settings
 
 from sessions_app.events.actors import Actor
@@ -31,6 +32,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
             item.add_marker(pytest.mark.e2e)
     yield
     items.sort(key=lambda item: BROWSER_TESTS in item.path.parents)
+
+
+@pytest.fixture(autouse=True)
+def empty_cache() -> None:
+    """What one test's pages counted and rendered is of another database: filters of the list would lack its agents."""
+    cache.clear()
 
 
 def make_user(name: str, group: str | None) -> User:

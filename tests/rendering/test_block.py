@@ -1,16 +1,8 @@
 """The block as sections: what a person wants to know is open, long lists and what code adds are folded."""
 
-import pytest
-from django.core.cache import cache
-
 from sessions_app.rendering.block_html import HEAD_CHARS, section_views
 
 PARAGRAPH = "Every parcel is booked once, whatever the carrier sends. "
-
-
-@pytest.fixture(autouse=True)
-def _empty_cache():
-    cache.clear()
 
 
 def sections(text: str):

@@ -11,13 +11,6 @@ from tests.stored import store_checkpoint, store_session
 pytestmark = pytest.mark.django_db
 
 
-@pytest.fixture(autouse=True)
-def _empty_cache():
-    from django.core.cache import cache
-
-    cache.clear()
-
-
 def test_the_outline_names_the_turns_around_the_window_and_says_when_there_are_more():
     session = store_session(told(150).entries)
     shown = outline(session.pk, history_page(session, HistoryOptions(at=450)))

@@ -1,22 +1,16 @@
-"""What the tests of pages share: sessions to list, signed-in browsers, a cache that starts empty."""
+"""What the tests of pages share: sessions to list, signed-in browsers."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from itertools import count
 
 import pytest
-from django.core.cache import cache
 from django.test import Client
 
 from sessions_app.models import Session
 
 NOON = datetime(2026, 11, 30, 12, 0, tzinfo=UTC)
 MakeSession = Callable[..., Session]
-
-
-@pytest.fixture(autouse=True)
-def empty_cache():
-    cache.clear()
 
 
 @pytest.fixture
