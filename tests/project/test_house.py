@@ -127,7 +127,7 @@ def test_names_are_the_words_of_the_field():
     assert matches(r"(?i)summari[sz]ation|squash|\bprun(e|ing)", files(".py", ".html", ".js", under=APP)) == []
 
 
-@pytest.mark.parametrize("name", ["requirements.lock", "requirements-dev.lock"])
+@pytest.mark.parametrize("name", ["requirements.lock", "requirements-models.lock", "requirements-dev.lock"])
 def test_lock_files_pin_every_package_by_hash_and_name_no_host(name):
     text = (ROOT / name).read_text()
     assert re.search(r"https?:|index-url", text) is None
