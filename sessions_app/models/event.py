@@ -57,7 +57,18 @@ class Event(models.Model):
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["stream", "seq"], name="event_place")]
-        indexes = [models.Index(fields=["compaction_id"], name="event_by_compaction", condition=models.Q(compaction_id__isnull=False))]
+        indexes = [
+            models.Index(fields=["compaction_id"], name="event_by_compaction", condition=models.Q(compaction_id__isnull=False)),
+            # One for each filter of the audit page that can be walked in the order of time.
+            models.Index(fields=["at"], name="event_by_time"),
+            models.Index(fields=["type", "at"], name="event_by_type"),
+            models.Index(fields=["actor_name", "at"], name="event_by_actor"),
+            models.Index(fields=["target_id", "at"], name="event_by_target"),
+            models.Index(fields=["stream", "at"], name="event_by_stream"),
+            models.Index(fields=["result", "at"], name="event_by_result"),
+            models.Index(fields=["request_id", "at"], name="event_by_request"),
+            models.Index(fields=["gesture_id", "at"], name="event_by_gesture"),
+        ]
 
     def __str__(self) -> str:
         return f"{self.stream} {self.seq} {self.type}"
