@@ -1,5 +1,6 @@
 """All tables. One noun a module; no writes to other nouns."""
 
+from sessions_app.models.account import OneTimePassword
 from sessions_app.models.compaction import ClearedResult, Compaction, Lease, ViewSegment
 from sessions_app.models.entry import Blob, Entry, Record, RecordFrame, SourceFile
 from sessions_app.models.event import ActorKind, Event, EventResult, EventStream
@@ -21,6 +22,7 @@ __all__ = [
     "ImportRun",
     "ImportState",
     "Lease",
+    "OneTimePassword",
     "PolicyScope",
     "PolicyValue",
     "Project",
