@@ -4,7 +4,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies = [("sessions_app", "0001_create_tables")]
+    dependencies = [("sessions_app", "0004_session_origins")]
 
     operations = [
         migrations.AddIndex("event", models.Index(fields=["at"], name="event_by_time")),
