@@ -3,33 +3,51 @@
 from enum import StrEnum
 
 
+def words_for(value: str) -> str:
+    """A type that has no words of its own, as words: `entry.pinned` is `Entry pinned`."""
+    return value.replace(".", " ").replace("_", " ").capitalize()
+
+
 class EventType(StrEnum):
+    """Each type with the words that people read for it: `NAME = "noun.verb", "What happened"`."""
+
+    label: str
+
+    def __new__(cls, value: str, label: str = "") -> "EventType":
+        member = str.__new__(cls, value)
+        member._value_ = value
+        member.label = label or words_for(value)
+        return member
+
     # The five steps of an attempt; the exact names are part of the product's contract.
-    COMPACTION_TRIGGERED = "compaction.triggered"
-    COMPACTION_CHUNK_SUMMARIZED = "compaction.chunk_summarized"
-    COMPACTION_SUMMARY_VERIFIED = "compaction.summary_verified"
-    COMPACTION_PERSISTED = "compaction.persisted"
-    COMPACTION_REPLAYED = "compaction.replayed"
+    COMPACTION_TRIGGERED = "compaction.triggered", "Compaction started or ended early"
+    COMPACTION_CHUNK_SUMMARIZED = "compaction.chunk_summarized", "Compaction: chunk summarised"
+    COMPACTION_SUMMARY_VERIFIED = "compaction.summary_verified", "Compaction: summary checked"
+    COMPACTION_PERSISTED = "compaction.persisted", "Compaction stored"
+    COMPACTION_REPLAYED = "compaction.replayed", "Compaction: next request sent with it"
     # Actions.
-    COMPACTION_REQUESTED = "compaction.requested"
-    COMPACTION_JOINED = "compaction.joined"
-    COMPACTION_HEARTBEAT = "compaction.heartbeat"
-    COMPACTION_CANCEL_REQUESTED = "compaction.cancel_requested"
-    COMPACTION_REVERTED = "compaction.reverted"
-    ENTRIES_APPENDED = "entries.appended"
-    SESSION_IMPORTED = "session.imported"
-    SESSION_STATUS_CHANGED = "session.status_changed"
-    SESSION_VIEWED = "session.viewed"
-    SESSION_EXPORTED = "session.exported"
-    IMPORT_REQUESTED = "import.requested"
-    IMPORT_FINISHED = "import.finished"
-    IMPORT_CANCELLED = "import.cancelled"
-    ACCESS_REFUSED = "access.refused"
-    SIGNED_IN = "user.signed_in"
-    SIGN_IN_FAILED = "user.sign_in_failed"
-    SIGNED_OUT = "user.signed_out"
-    USER_CREATED = "user.created"
-    POLICY_CHANGED = "policy.changed"
+    COMPACTION_REQUESTED = "compaction.requested", "Compaction asked for"
+    COMPACTION_JOINED = "compaction.joined", "Joined a compaction under way"
+    COMPACTION_HEARTBEAT = "compaction.heartbeat", "Compaction progress"
+    COMPACTION_CANCEL_REQUESTED = "compaction.cancel_requested", "Cancel of a compaction asked for"
+    COMPACTION_REVERTED = "compaction.reverted", "Reverted to another generation"
+    ENTRIES_APPENDED = "entries.appended", "Entries added"
+    SESSION_IMPORTED = "session.imported", "Session imported"
+    SESSION_STATUS_CHANGED = "session.status_changed", "Session status changed"
+    SESSION_VIEWED = "session.viewed", "Session read"
+    SESSION_EXPORTED = "session.exported", "Session exported"
+    IMPORT_REQUESTED = "import.requested", "Import asked for"
+    IMPORT_FINISHED = "import.finished", "Import finished"
+    IMPORT_CANCELLED = "import.cancelled", "Import cancelled"
+    ACCESS_REFUSED = "access.refused", "Access refused"
+    SIGNED_IN = "user.signed_in", "Signed in"
+    SIGN_IN_FAILED = "user.sign_in_failed", "Sign-in failed"
+    SIGNED_OUT = "user.signed_out", "Signed out"
+    USER_CREATED = "user.created", "User created"
+    POLICY_CHANGED = "policy.changed", "Policy changed"
+    AUDIT_VIEWED = "audit.viewed", "Audit log read"
+    AUDIT_EXPORTED = "audit.exported", "Audit log exported"
+    AUDIT_VERIFIED = "audit.verified", "Audit log verified"
 
 
 FIVE_STEPS = frozenset(
@@ -41,3 +59,11 @@ FIVE_STEPS = frozenset(
         EventType.COMPACTION_REPLAYED,
     },
 )
+
+
+def label_of(value: str) -> str:
+    """What people read for a stored type, also for one that a newer or older version wrote."""
+    return _LABELS.get(value) or words_for(value)
+
+
+_LABELS = {str(event_type): event_type.label for event_type in EventType}
