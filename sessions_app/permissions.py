@@ -150,16 +150,21 @@ def access_session(actor: Actor, session_id: uuid.UUID | str, action: Action) ->
         require(actor, action, target=("session", str(session_id)))  # before the look: also whether it exists is not for them
     session = Session.objects.select_related("project", "parent", "active_agent", "active_console", "running").filter(pk=session_id).first()
     if session is None:
-        log.append(
-            log.access_stream(),
-            EventType.ACCESS_REFUSED,
-            actor=actor,
-            result=EventResult.REFUSED,
-            target=("session", str(session_id)),
-            reason="no such session",
-            payload={"action": action.value},
-        )
-        raise NoAccess("There is no such session.")
+        raise unknown_session(actor, str(session_id), action)
     steering = action not in _OPERATOR
     require(actor, action, target=("session", str(session.pk)), stream=log.session_stream(session.pk) if steering else "")
     return session
+
+
+def unknown_session(actor: Actor, named: str, action: Action) -> NoAccess:
+    """Writes down that somebody asked for a session that is not there; returns what to raise. `named`: an id or part of one."""
+    log.append(
+        log.access_stream(),
+        EventType.ACCESS_REFUSED,
+        actor=actor,
+        result=EventResult.REFUSED,
+        target=("session", named[:64]),
+        reason="no such session",
+        payload={"action": action.value},
+    )
+    return NoAccess("There is no such session.")

@@ -1,31 +1,65 @@
-"""Makes an account for a person."""
+"""`manage.py create_user NAME --role ROLE`: makes an account for a person."""
 
 import getpass
 import secrets
+import sys
+from collections.abc import Mapping
 from typing import Any
 
-from django.core.management.base import CommandError, CommandParser
+from django.core.management.base import CommandParser
 
-from sessions_app.management.base import DatabaseCommand
-from sessions_app.permissions import ActionRefused, NoAccess, command_actor
-from sessions_app.services.accounts import GROUP_BY_ROLE, AccountError, create_user
+from sessions_app.events import log
+from sessions_app.management.base import ConsoleCommand
+from sessions_app.management.exits import CommandFailure, Exit
+from sessions_app.permissions import Action, require
+from sessions_app.services.accounts import GROUP_BY_ROLE, create_user
+
+MAX_PASSWORD_CHARS = 4_096
 
 
-class Command(DatabaseCommand):
-    help = "Makes an account. Without --ask-password it gets a random password, which is printed once."
+class Command(ConsoleCommand):
+    help = "Makes an account. Unless a password is asked for or read, it gets a random one, which is shown once."
+    examples = (
+        ("create_user maria --role support", "a random password, shown once"),
+        ("create_user maria --role support --ask-password", "asks for it twice"),
+        ("create_user maria --role admin --password-stdin < FILE", "takes the first line of a file"),
+    )
 
-    def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("name")
+    def add_options(self, parser: CommandParser) -> None:
+        parser.add_argument("name", metavar="NAME", help="what the person signs in with")
         parser.add_argument("--role", required=True, choices=sorted(GROUP_BY_ROLE))
-        parser.add_argument("--ask-password", action="store_true", help="ask for the password instead of making one")
-        parser.add_argument("--as", dest="acting_as", default="", metavar="NAME", help="act under the rights of this user")
+        source = parser.add_mutually_exclusive_group()
+        source.add_argument("--ask-password", action="store_true", help="ask for the password instead of making one")
+        source.add_argument("--password-stdin", action="store_true", help="read the password from the first line of standard input")
 
-    def handle(self, *args: Any, **options: Any) -> None:
-        password = getpass.getpass("Password: ") if options["ask_password"] else secrets.token_urlsafe(12)
+    def run(self, options: Mapping[str, Any]) -> None:
+        name, role = options["name"], options["role"]
+        require(self.actor, Action.MANAGE_USERS, target=("user", name), stream=log.SECURITY)  # before anybody types a password
+        given = _given_password(options)
+        password = given or secrets.token_urlsafe(12)
+        user = create_user(actor=self.actor, name=name, role=role, password=password)
+        if self.out.is_json:
+            made = {"object": "user", "id": user.pk, "name": name, "role": role}
+            self.out.document(made if given else made | {"password": password})
+            return
+        self.out.line(f"Made {name} ({role}).")
+        if not given:
+            self.out.line(f"Password, shown only now: {password}")
+
+
+def _given_password(options: Mapping[str, Any]) -> str:
+    """The password that a person gave; empty when one is to be made. Raises `CommandFailure` for none at all, or two that differ."""
+    if options["ask_password"]:
         try:
-            create_user(actor=command_actor(options["acting_as"]), name=options["name"], role=options["role"], password=password)
-        except (AccountError, ActionRefused, NoAccess) as error:
-            raise CommandError(str(error)) from error
-        self.stdout.write(f"Made {options['name']} ({options['role']}).")
-        if not options["ask_password"]:
-            self.stdout.write(f"Password, shown only now: {password}")
+            password = getpass.getpass("Password: ")
+            if password != getpass.getpass("The same again: "):
+                raise CommandFailure("The two passwords differ. Nothing was changed.", Exit.USAGE, field="password")
+        except EOFError:
+            password = ""
+    elif options["password_stdin"]:
+        password = sys.stdin.readline(MAX_PASSWORD_CHARS).rstrip("\r\n")
+    else:
+        return ""
+    if not password:
+        raise CommandFailure("The password is empty. Nothing was changed.", Exit.USAGE, field="password")
+    return password
