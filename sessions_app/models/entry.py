@@ -83,6 +83,7 @@ class Entry(models.Model):
     call_id = models.CharField(max_length=200, blank=True)  # of the first call (kind `call`) or result (kind `result`)
     more_call_ids = models.JSONField(default=list)  # of the further ones, where a row holds several
     tokens = models.PositiveIntegerField(default=0)
+    estimator_version = models.PositiveSmallIntegerField(null=True)  # of the estimator that counted `tokens`; none: the first
     prefix_tokens = models.PositiveBigIntegerField(default=0)  # sum of `tokens` of sendable entries before this one
     prefix_hash = models.BinaryField(max_length=32, default=b"")  # rolling hash up to and including this entry
     usage = models.JSONField(null=True)  # engine.entries.Usage, on the row that is billed for its message

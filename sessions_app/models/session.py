@@ -67,13 +67,17 @@ class Session(models.Model):
     agent = models.CharField(max_length=40)
     agent_version = models.CharField(max_length=40, blank=True)
     model = models.CharField(max_length=100, blank=True)
-    window_override = models.PositiveIntegerField(null=True, blank=True)  # tokens; else the model table decides
+    window_override = models.PositiveIntegerField(null=True, blank=True)  # tokens; somebody set it
+    window_reported = models.PositiveIntegerField(null=True, blank=True)  # tokens; the agent's file says so. Else the model table decides
     kind = models.CharField(max_length=10, choices=SessionKind.choices, default=SessionKind.IMPORTED)
     status = models.CharField(max_length=12, choices=SessionStatus.choices, default=SessionStatus.IDLE)
     parent = models.ForeignKey("self", null=True, blank=True, on_delete=models.CASCADE, related_name="children")
     relation = models.CharField(max_length=12, choices=SessionRelation.choices, blank=True)
     parent_call_id = models.CharField(max_length=200, blank=True)  # the parent's call that this session answers
     source_key = models.CharField(max_length=400, unique=True)  # agent and source id: a second import finds it again
+    copied_from = models.CharField(max_length=400, blank=True, default="")  # key of the session whose rows its source begins with
+    first_source_id = models.CharField(max_length=200, blank=True, default="")  # of its first entry: a copy of a whole session has it, too
+    inherited_count = models.PositiveIntegerField(default=0)  # entries that are copies; what they cost is counted where they are from
     working_directory = models.CharField(max_length=500, blank=True)
     branch = models.CharField(max_length=200, blank=True)
     labels = models.JSONField(default=list, blank=True)
@@ -120,6 +124,8 @@ class Session(models.Model):
             models.Index(fields=["-entry_count", "-id"], name="session_by_entries"),
             models.Index(fields=["title", "id"], name="session_by_title"),
             models.Index(fields=["status"], name="session_busy", condition=~Q(status="idle")),
+            models.Index(fields=["copied_from"], name="session_by_origin", condition=~Q(copied_from="")),
+            models.Index(fields=["first_source_id"], name="session_by_first", condition=~Q(first_source_id="")),
         ]
 
     def __str__(self) -> str:
