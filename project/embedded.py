@@ -1,4 +1,4 @@
-"""Background work inside the web's process: Celery workers on threads, and the sweep. For `up` and for live tests.
+"""Background work inside the web's process: Celery workers on threads, the sweep, notices of other processes. For `up` and live tests.
 
 A threads pool cannot kill what it runs, so whatever runs asks whether it should stop: see `services.compactions.keeper`.
 """
@@ -6,6 +6,7 @@ A threads pool cannot kill what it runs, so whatever runs asks whether it should
 import os
 import threading
 import time
+from abc import ABC, abstractmethod
 from typing import Any
 
 import structlog
@@ -14,7 +15,7 @@ from celery.worker import state as worker_state
 from django.db import DatabaseError, connection
 
 from project.celery import celery_app
-from sessions_app.services import sweeper
+from sessions_app.services import notices, sweeper
 from sessions_app.services.compactions import keeper
 
 logger = structlog.get_logger(__name__)
@@ -23,6 +24,7 @@ READY_S = 10
 LOOK_S = 0.2
 INTERRUPT_S = 1.5
 STOP_S = 3.0
+AFTER_FAILURE_S = 1.0
 CONCURRENCY = {"compactions": 2, "imports": 1}
 """Threads by queue. Imports have a worker of their own: a long one must not keep a compaction waiting."""
 
@@ -63,11 +65,11 @@ class EmbeddedWorker(WorkController):
 
 
 class BackgroundWork:
-    """The workers and the sweep of this process. One at a time."""
+    """The workers, the sweep and the notices of this process. One at a time."""
 
     def __init__(self, *, sweeps: bool = True) -> None:
         self._workers: list[EmbeddedWorker] = []
-        self._sweep = _SweepThread() if sweeps else None
+        self._threads = [_NoticeThread(), _SweepThread()] if sweeps else []
 
     def start(self) -> None:
         """Returns when tasks are taken."""
@@ -79,26 +81,29 @@ class BackgroundWork:
             worker = EmbeddedWorker(queue)
             worker.run_in_background()
             self._workers.append(worker)
-        if self._sweep is not None:
-            self._sweep.start()
+        for thread in self._threads:
+            thread.start()
 
     def stop(self) -> bool:
         """Ends running compactions as failed, and the workers; imports wait for the next start. False: something still runs."""
         worker_state.should_stop = 0  # type: ignore[assignment]  # an exit code; its module declares None
-        if self._sweep is not None:
-            self._sweep.stop()
+        for thread in self._threads:
+            thread.stop()
         keeper.interrupt_all(INTERRUPT_S)
         until = time.monotonic() + STOP_S
         stopped = [worker.wait_for_end(max(0.0, until - time.monotonic())) for worker in self._workers]
         return all(stopped)
 
 
-class _SweepThread:
-    """Sweeps at the start and then every ten seconds."""
+class _RepeatingThread(ABC):
+    """Does something again and again until it is stopped. A daemon: it must not keep a process alive."""
 
-    def __init__(self) -> None:
+    name: str
+
+    def __init__(self, every_s: float, after_failure_s: float) -> None:
+        self._every_s, self._after_failure_s = every_s, after_failure_s
         self._closing = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="sweep", daemon=True)
+        self._thread = threading.Thread(target=self._run, name=self.name, daemon=True)
 
     def start(self) -> None:
         self._thread.start()
@@ -108,17 +113,56 @@ class _SweepThread:
         if self._thread.is_alive():
             self._thread.join(1)
 
+    @abstractmethod
+    def once(self) -> None:
+        """One round. Whatever it raises is logged, and the next round comes all the same."""
+
     def _run(self) -> None:
-        at_start = True
         while True:
+            rest_s = self._every_s
             try:
-                report = sweeper.sweep(at_start=at_start)
-                at_start = False
-                if report != sweeper.SweepReport():
-                    logger.info("swept", found=report.words())
-            except Exception as error:  # whatever it is: without sweeps, what a worker leaves behind would stay open for ever
-                logger.warning("sweep_failed", error=type(error).__name__, exc_info=not isinstance(error, DatabaseError))
-            finally:
+                self.once()
+            except Exception as error:  # whatever it is: what the next rounds would do would be left undone for ever
+                logger.warning(f"{self.name}_failed", error=type(error).__name__, exc_info=not isinstance(error, DatabaseError))
                 connection.close()
-            if self._closing.wait(sweeper.EVERY_S):
+                rest_s = self._after_failure_s
+            if self._closing.wait(rest_s):
+                connection.close()
                 return
+
+
+class _SweepThread(_RepeatingThread):
+    """Sweeps at the start and then every ten seconds."""
+
+    name = "sweep"
+
+    def __init__(self) -> None:
+        super().__init__(sweeper.EVERY_S, sweeper.EVERY_S)
+        self._at_start = True
+
+    def once(self) -> None:
+        report = sweeper.sweep(at_start=self._at_start)
+        self._at_start = False
+        if report != sweeper.SweepReport():
+            logger.info("swept", found=report.words())
+        connection.close()
+
+
+class _NoticeThread(_RepeatingThread):
+    """Looks forty times a second whether another process wrote; each look is one statement and takes microseconds."""
+
+    name = "notices"
+
+    def __init__(self) -> None:
+        super().__init__(notices.EVERY_S, AFTER_FAILURE_S)
+        self._others: notices.CommitsOfOthers | None = None
+
+    def start(self) -> None:
+        if notices.are_noticeable():
+            self._others = notices.CommitsOfOthers()
+            super().start()
+
+    def once(self) -> None:
+        # Its connection stays open: the count is one of what others did since it was opened.
+        assert self._others is not None
+        self._others.look()

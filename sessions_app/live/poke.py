@@ -16,6 +16,9 @@ logger = structlog.get_logger(__name__)
 SEND_S = 5.0
 """After so long a notice is given up: the next one is more recent."""
 
+REMEMBERED = 4_000
+"""Sessions of which is kept up to where they were told."""
+
 LAST_S = 1.0
 """How long the end of the process waits for notices that are under way."""
 
@@ -28,6 +31,11 @@ def poke_session(session_id: str, seq: int) -> None:
     _sender.add(session_id, seq)
 
 
+def is_told(session_id: str, seq: int) -> bool:
+    """Whether this process has sent the notice of a session's sequence, or a later one, itself."""
+    return _sender.is_told(session_id, seq)
+
+
 class Sender:
     """One thread and one loop for all notices of a process: whoever writes waits for no transport.
 
@@ -37,6 +45,7 @@ class Sender:
 
     def __init__(self) -> None:
         self._waiting: dict[str, int] = {}  # session → the highest sequence that it reached
+        self._told: dict[str, int] = {}  # the same of what left or waits, the latest told last
         self._changed = threading.Condition()
         self._is_sending = False
         self._thread: threading.Thread | None = None
@@ -45,11 +54,18 @@ class Sender:
         """Takes a notice to be sent, from any thread."""
         with self._changed:
             self._waiting[session_id] = max(seq, self._waiting.get(session_id, 0))
+            self._told[session_id] = max(seq, self._told.pop(session_id, 0))
+            if len(self._told) > REMEMBERED:
+                del self._told[next(iter(self._told))]
             if self._thread is None:
                 # A daemon: a transport that does not answer must not keep a process alive.
                 self._thread = threading.Thread(target=self._run, name="poke", daemon=True)
                 self._thread.start()
             self._changed.notify_all()
+
+    def is_told(self, session_id: str, seq: int) -> bool:
+        with self._changed:
+            return self._told.get(session_id, 0) >= seq
 
     def flush(self, timeout_s: float) -> bool:
         """Waits until everything is sent. False: it took too long."""

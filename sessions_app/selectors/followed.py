@@ -3,10 +3,13 @@
 import uuid
 from dataclasses import dataclass
 
+from django.db import connection
 from django.db.models import Max
 
+from sessions_app.engine.terms import Status
 from sessions_app.events.log import SESSION_PREFIX, session_stream
-from sessions_app.models import Event, EventStream
+from sessions_app.events.types import EventType
+from sessions_app.models import Compaction, Event, EventStream
 
 MAX_CHANGED_SESSIONS = 200
 
@@ -45,3 +48,45 @@ def sessions_changed_after(cursor: int) -> tuple[tuple[uuid.UUID, ...], int]:
     found = list(rows[: MAX_CHANGED_SESSIONS + 1])
     changed = [uuid.UUID(row["stream"].removeprefix(SESSION_PREFIX)) for row in found if row["stream"].startswith(SESSION_PREFIX)]
     return tuple(changed[:MAX_CHANGED_SESSIONS]), found[0]["last"] if found else min(cursor, list_cursor())
+
+
+@dataclass(frozen=True)
+class NewEvents:
+    """`cursor`: the last event that was seen. `sessions`: (session, last sequence). `requested`: attempts that were asked for."""
+
+    cursor: int
+    sessions: tuple[tuple[str, int], ...]
+    requested: tuple[uuid.UUID, ...]
+
+
+def events_after(cursor: int) -> NewEvents:
+    """What every session's followers need to know of the log behind a `list_cursor`. Two queries.
+
+    On SQLite nothing is missed: one process writes at a time, so events are committed in the order of their numbers.
+    """
+    newer = Event.objects.filter(pk__gt=cursor)
+    rows = list(newer.values("stream").annotate(seq=Max("seq"), last=Max("pk")).order_by("last").values_list("stream", "seq", "last"))
+    if not rows:
+        # A cursor beyond the end, of a database that was put back, must not hide what is still to come.
+        return NewEvents(min(cursor, list_cursor()), (), ())
+    asked = newer.filter(type=EventType.COMPACTION_REQUESTED, pk__lte=rows[-1][2]).order_by("pk").values_list("compaction_id", flat=True)
+    sessions = tuple((stream.removeprefix(SESSION_PREFIX), seq) for stream, seq, _ in rows if stream.startswith(SESSION_PREFIX))
+    return NewEvents(rows[-1][2], sessions, tuple(identifier for identifier in asked if identifier is not None))
+
+
+def still_requested(compaction_ids: tuple[uuid.UUID, ...]) -> tuple[tuple[uuid.UUID, uuid.UUID], ...]:
+    """(session, attempt) of those that no worker has claimed yet. One query, none when there is nothing to ask."""
+    if not compaction_ids:
+        return ()
+    waiting = Compaction.objects.filter(pk__in=compaction_ids, status=Status.REQUESTED)
+    return tuple(waiting.values_list("session_id", "pk"))
+
+
+def database_version() -> int | None:
+    """SQLite's count of commits that other connections made, as this one sees it; `None` where the database has none."""
+    if connection.vendor != "sqlite":
+        return None
+    with connection.cursor() as cursor:
+        cursor.execute("PRAGMA data_version")
+        row = cursor.fetchone()
+    return int(row[0])

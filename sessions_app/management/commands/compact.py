@@ -31,7 +31,7 @@ class Command(DatabaseCommand):
         parser.add_argument("--profile", default="", choices=["", *Profile], help="instead of the profile of its policy")
         parser.add_argument("--boundary", type=int, help="index of the first entry to keep word for word")
         parser.add_argument("--force", action="store_true", help="fold as much as is legal")
-        parser.add_argument("--no-wait", action="store_true", help="leave it to a running “manage.py up”, which starts it within a minute")
+        parser.add_argument("--no-wait", action="store_true", help="leave it to a running “manage.py up”, which starts it at once")
         parser.add_argument("--as", dest="acting_as", default="", metavar="NAME", help="act under the rights of this user")
 
     def handle(self, *args: Any, **options: Any) -> None:
