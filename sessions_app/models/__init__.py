@@ -7,6 +7,7 @@ from sessions_app.models.event import ActorKind, Event, EventResult, EventStream
 from sessions_app.models.ids import new_id, short
 from sessions_app.models.import_run import ImportRun, ImportState
 from sessions_app.models.policy import PolicyScope, PolicyValue
+from sessions_app.models.search import SearchBlock
 from sessions_app.models.session import BUSY_STATUSES, Project, Session, SessionKind, SessionRelation, SessionStatus
 
 __all__ = [
@@ -28,6 +29,7 @@ __all__ = [
     "Project",
     "Record",
     "RecordFrame",
+    "SearchBlock",
     "Session",
     "SessionKind",
     "SessionRelation",

@@ -1,0 +1,132 @@
+"""What of an entry can be searched: its text as people read it, capped, and the words of a text."""
+
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import orjson
+import zstandard
+
+from sessions_app.engine.entries import Part, decode_parts
+from sessions_app.engine.terms import PartKind
+from sessions_app.models import Blob
+
+FIRST_CHARS, LAST_CHARS = 65_536, 8_192
+"""So much of a part is indexed: its beginning and its end."""
+
+ENTRY_CHARS = 262_144
+"""So much of an entry is indexed, however many parts it has."""
+
+# Scripts that are written without spaces between words: each character is a word of its own, and a run of them a phrase.
+_UNSPACED = re.compile(
+    "[\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u3130-\u318f\u31f0-\u31ff"
+    "\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff]"
+)
+_WORD = re.compile(r"[^\W_]+")
+
+
+class _Folding(dict[int, int]):
+    """A character to its plain small form; always one to one, so that places in both texts are the same."""
+
+    def __missing__(self, code: int) -> int:
+        plain = unicodedata.normalize("NFKD", chr(code))[0].lower()
+        self[code] = folded = ord(plain) if len(plain) == 1 else code
+        return folded
+
+
+_FOLDING = _Folding()
+
+
+def fold(text: str) -> str:
+    """The text without case and accents, as long as it was."""
+    return text.lower() if text.isascii() else text.translate(_FOLDING)
+
+
+def spaced(text: str) -> str:
+    """The text with each character of an unspaced script standing alone, for an index of words."""
+    return text if text.isascii() else _UNSPACED.sub(r" \g<0> ", text)
+
+
+def words_of(text: str) -> list[str]:
+    """The words of a text as the index knows them: folded, in order."""
+    return _WORD.findall(fold(spaced(unicodedata.normalize("NFC", text))))
+
+
+def blob_texts(hashes: Iterable[str]) -> dict[str, str]:
+    """Long texts by the hash of their blob; one query for a thousand of them."""
+    found: dict[str, str] = {}
+    wanted = list(hashes)
+    for start in range(0, len(wanted), 500):
+        rows = Blob.objects.filter(pk__in=wanted[start : start + 500]).values_list("pk", "data", "compressed", "size")
+        for key, data, is_compressed, size in rows.iterator():
+            raw = zstandard.ZstdDecompressor().decompress(bytes(data), max_output_size=size) if is_compressed else bytes(data)
+            found[key] = raw.decode(errors="replace")
+    return found
+
+
+def blobs_of(parts: Iterable[Part]) -> Iterator[str]:
+    """The hashes of those blobs that hold a text."""
+    return (part.blob for part in parts if part.blob and part.chars and not part.encrypted)
+
+
+def parts_of(stored: str) -> tuple[Part, ...]:
+    """The parts of an entry's row; none where they can't be read."""
+    try:
+        return decode_parts(stored)
+    except ValueError:
+        return ()
+
+
+def searchable(parts: Iterable[Part], long_texts: Mapping[str, str]) -> tuple[str, bool]:
+    """An entry's text for the index, and whether it says more than that.
+
+    A long text that `long_texts` lacks counts as its beginning, which stands in the part.
+    """
+    texts: list[str] = []
+    left, is_capped = ENTRY_CHARS, False
+    for part in parts:
+        if part.encrypted or part.kind in {PartKind.IMAGE, PartKind.DOCUMENT}:
+            continue
+        whole = _readable(part, long_texts.get(part.blob, part.text) if part.blob and part.chars else part.text)
+        text = whole if len(whole) <= FIRST_CHARS + LAST_CHARS else f"{whole[:FIRST_CHARS]}\n{whole[-LAST_CHARS:]}"
+        is_capped |= len(text) < len(whole) or len(text) > left
+        if text := text[:left]:
+            texts.append(text)
+            left -= len(text)
+    return "\n".join(texts).replace("\0", " "), is_capped
+
+
+def _readable(part: Part, text: str) -> str:
+    """Arguments of a call are JSON: what they say is searched, not how it is escaped."""
+    if part.kind is not PartKind.CALL:
+        return text
+    try:
+        said = "\n".join(_strings(orjson.loads(text))) if text else ""
+    except orjson.JSONDecodeError:
+        said = text
+    return f"{part.name}\n{said}"
+
+
+def _strings(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            yield from (f"{key}: {said}" if place == 0 else said for place, said in enumerate(_strings(item)))
+    elif isinstance(value, list):
+        for item in value:
+            yield from _strings(item)
+    elif value is not None:
+        yield str(value).lower() if isinstance(value, bool) else str(value)
+
+
+_GRAMS = bytes(
+    code + 32 if 65 <= code <= 90 else code if 48 <= code <= 57 or 97 <= code <= 122 or code >= 128 else 32 for code in range(256)
+)
+
+
+def pieces_of(text: str) -> set[bytes]:
+    """The distinct runs of letters and digits in a text that are long enough to hold a trigram, in UTF-8."""
+    plain = text if text.isascii() else fold(text)
+    return {run for run in plain.encode(errors="replace").translate(_GRAMS).split() if len(run) > 2}

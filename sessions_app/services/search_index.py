@@ -1,0 +1,193 @@
+"""Fills the search index: by the importer as it goes, by the sweep and a command what came otherwise.
+
+Per block of entries and in one transaction: words of each entry with their places (ranking, phrases), trigrams of the
+block as a whole (parts of words; verified on the stored text), and a row of the ledger. What the ledger does not hold is
+not indexed, so that any interruption leaves nothing half done, and two who index the same session do it once.
+"""
+
+import time
+import uuid
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+
+from django.db import IntegrityError, connection, transaction
+from django.db.models import Q
+
+from sessions_app.models import Entry, SearchBlock, Session
+from sessions_app.selectors.search_state import lagging_sessions
+from sessions_app.selectors.search_text import blob_texts, blobs_of, fold, parts_of, pieces_of, searchable, spaced
+from sessions_app.services.imports.bulk import id_value
+
+BLOCK_ENTRIES = 64
+BLOCK_CHARS = 256_000
+TRANSACTION_CHARS = 300_000
+"""About 30 ms of writing."""
+
+_READ_ENTRIES = 256
+
+
+@dataclass
+class _Block:
+    """Entries on their way into the index."""
+
+    session_id: uuid.UUID
+    first: int
+    last: int
+    capped: int = 0
+    chars: int = 0
+    texts: list[tuple[int, str]] = field(default_factory=list)  # by the entry's id
+    pieces: set[bytes] = field(default_factory=set)
+
+    def add(self, entry_id: int, index: int, text: str, *, is_capped: bool) -> None:
+        self.last = index
+        self.capped += is_capped
+        self.chars += len(text)
+        if text:
+            self.texts.append((entry_id, text))
+            self.pieces |= pieces_of(text)
+
+    @property
+    def is_full(self) -> bool:
+        return self.last - self.first + 1 >= BLOCK_ENTRIES or self.chars >= BLOCK_CHARS
+
+
+def index_sessions(session_ids: Iterable[uuid.UUID | str]) -> int:
+    """Indexes what is new of these sessions and of their sub-agents. Returns how many entries that were."""
+    wanted = [uuid.UUID(str(session_id)) for session_id in session_ids]
+    if not wanted:
+        return 0
+    return _index(lagging_sessions(Q(pk__in=wanted) | Q(parent_id__in=wanted)))
+
+
+def index_lagging(*, for_s: float = float("inf"), progress: Callable[[int], None] = lambda _entries: None) -> int:
+    """Indexes whatever is not yet, in all sessions, for about `for_s` seconds. Returns how many entries that were."""
+    return _index(lagging_sessions(), until=time.monotonic() + for_s, progress=progress)
+
+
+def _index(
+    lagging: Iterable[tuple[uuid.UUID, int]],
+    *,
+    until: float = float("inf"),
+    progress: Callable[[int], None] = lambda _entries: None,
+) -> int:
+    held: list[_Block] = []
+    done = 0
+    for block in (block for session_id, first in lagging for block in _blocks(session_id, first)):
+        held.append(block)
+        if sum(one.chars for one in held) < TRANSACTION_CHARS and len(held) < BLOCK_ENTRIES:
+            continue
+        done += _write(held)
+        progress(done)
+        held = []
+        if time.monotonic() > until:
+            return done
+    done += _write(held)
+    progress(done)
+    return done
+
+
+def _blocks(session_id: uuid.UUID, first: int) -> Iterator[_Block]:
+    """The entries of a session from `first` on, in blocks."""
+    block: _Block | None = None
+    for entry_id, index, text, is_capped in _texts(session_id, first):
+        if block is None:
+            block = _Block(session_id, index, index)
+        block.add(entry_id, index, text, is_capped=is_capped)
+        if block.is_full:
+            yield block
+            block = None
+    if block is not None:
+        yield block
+
+
+def _texts(session_id: uuid.UUID, first: int, end: int | None = None) -> Iterator[tuple[int, int, str, bool]]:
+    """(id, index, text, whether it says more) of the entries from `first` on, read some at a time."""
+    while True:
+        rows = Entry.objects.filter(session_id=session_id, index__gte=first).order_by("index")
+        if end is not None:
+            rows = rows.filter(index__lte=end)
+        page = [(key, index, parts_of(stored)) for key, index, stored in rows.values_list("pk", "index", "parts")[:_READ_ENTRIES]]
+        long_texts = blob_texts({blob for _, _, parts in page for blob in blobs_of(parts)})
+        for key, index, parts in page:
+            yield key, index, *searchable(parts, long_texts)
+        if len(page) < _READ_ENTRIES:
+            return
+        first = page[-1][1] + 1
+
+
+def _write(blocks: list[_Block]) -> int:
+    """Stores blocks; all in one transaction, or one by one where somebody else was faster with some of them."""
+    if not blocks:
+        return 0
+    try:
+        with transaction.atomic():
+            for block in blocks:
+                _insert(block)
+    except IntegrityError:
+        if len(blocks) == 1:
+            return 0
+        return sum(_write([block]) for block in blocks)
+    return sum(block.last - block.first + 1 for block in blocks)
+
+
+def _insert(block: _Block) -> None:
+    table = connection.ops.quote_name(SearchBlock._meta.db_table)
+    grams = b" ".join(block.pieces).decode(errors="replace")
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"INSERT INTO {table} (session_id, first_index, last_index, capped) VALUES (%s, %s, %s, %s) RETURNING id",  # noqa: S608  a name of our own
+            [id_value(block.session_id, Session), block.first, block.last, block.capped],
+        )
+        (block_id,) = cursor.fetchone()
+        if connection.vendor == "sqlite":
+            cursor.executemany(
+                "INSERT INTO search_words (rowid, text) VALUES (%s, %s)", [(key, spaced(text)) for key, text in block.texts]
+            )
+            cursor.execute("INSERT INTO search_grams (rowid, text) VALUES (%s, %s)", [block_id, grams])
+        else:
+            cursor.executemany(
+                "INSERT INTO search_words (entry_id, words) VALUES (%s, to_tsvector('simple', %s)) ON CONFLICT DO NOTHING",
+                [(key, _plain(text)) for key, text in block.texts],
+            )
+            cursor.execute("INSERT INTO search_grams (block_id, text) VALUES (%s, %s)", [block_id, grams])
+
+
+def _plain(text: str) -> str:
+    """Words and nothing else: PostgreSQL's own parser would make addresses and numbers of signs between them."""
+    return "".join(letter if letter.isalnum() else " " for letter in fold(spaced(text)))
+
+
+def forget_session(session_id: uuid.UUID) -> None:
+    """Takes a session out of the index, before its rows are deleted: an index that keeps no text must be told what to forget.
+
+    In the caller's transaction, if there is one.
+    """
+    with transaction.atomic(), connection.cursor() as cursor:
+        for block_id, first, last in list(
+            SearchBlock.objects.filter(session_id=session_id).order_by("first_index").values_list("pk", "first_index", "last_index")
+        ):
+            block = _Block(session_id, first, last)
+            for key, index, text, is_capped in _texts(session_id, first, last):
+                block.add(key, index, text, is_capped=is_capped)
+            grams = b" ".join(block.pieces).decode(errors="replace")
+            if connection.vendor == "sqlite":
+                cursor.executemany(
+                    "INSERT INTO search_words (search_words, rowid, text) VALUES ('delete', %s, %s)",
+                    [(key, spaced(text)) for key, text in block.texts],
+                )
+                cursor.execute("INSERT INTO search_grams (search_grams, rowid, text) VALUES ('delete', %s, %s)", [block_id, grams])
+            else:
+                cursor.execute("DELETE FROM search_words WHERE entry_id = ANY(%s)", [[key for key, _ in block.texts]])
+                cursor.execute("DELETE FROM search_grams WHERE block_id = %s", [block_id])
+        SearchBlock.objects.filter(session_id=session_id).delete()
+
+
+def empty_index() -> None:
+    """Forgets everything; `index_lagging` fills it anew."""
+    with transaction.atomic(), connection.cursor() as cursor:
+        if connection.vendor == "sqlite":
+            for table in ("search_words", "search_grams"):
+                cursor.execute(f"INSERT INTO {table} ({table}) VALUES ('delete-all')")  # noqa: S608  names of our own
+        else:
+            cursor.execute("TRUNCATE search_words, search_grams")
+        SearchBlock.objects.all().delete()
