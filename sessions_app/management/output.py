@@ -16,7 +16,8 @@ import msgspec
 from django.core.management.base import OutputWrapper
 
 from sessions_app.management.exits import CommandFailure, Exit
-from sessions_app.rendering.plain import visible
+from sessions_app.rendering.ansi import strip_ansi
+from sessions_app.rendering.plain import ESCAPE, visible
 
 PIPED_WIDTH = 10_000
 """Columns of a line where nobody watches: nothing is cut."""
@@ -42,6 +43,11 @@ def error_document(failure: CommandFailure) -> str:
 def plain_line(text: object) -> str:
     """Text as one line on which nothing acts on the terminal."""
     return " ".join(visible(str(text)).split())
+
+
+def plain_text(text: str) -> str:
+    """Text of several lines on which nothing acts on the terminal; colours and other sequences are taken out."""
+    return visible(strip_ansi(text) if ESCAPE in text else text)
 
 
 def width_of(text: str) -> int:
@@ -100,6 +106,10 @@ class Output:
     def line(self, text: object = "") -> None:
         """One line of text, made safe."""
         self._out.write(plain_line(text))
+
+    def text(self, text: str, *, raw: bool = False) -> None:
+        """Text of several lines: made safe, its terminal colours taken out; `raw` gives it as it is."""
+        self._out.write(text if raw else plain_text(text))
 
     def note(self, text: object, **facts: object) -> None:
         """Something on standard error: progress, a hint. Under `--json` an object: `{"note": text, …facts}`."""

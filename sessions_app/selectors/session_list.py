@@ -42,6 +42,7 @@ class Meter:
     scope: str
     origin: str
     measured_at: str
+    trigger_tokens: int = 0  # from so many tokens on a compaction is due
 
 
 @dataclass(frozen=True)
@@ -97,8 +98,10 @@ class SessionListPage:
         return {column: f"-{column}" if column == self.order else column for column in ORDERINGS}
 
 
-def session_list_page(filters: SessionFilters, *, sort: str = DEFAULT_SORT, reverse: bool = False, cursor: str = "") -> SessionListPage:
-    """At most `PAGE_ROWS` rows from `cursor` on, in the order `sort` (`reverse`: the other way round).
+def session_list_page(
+    filters: SessionFilters, *, sort: str = DEFAULT_SORT, reverse: bool = False, cursor: str = "", size: int = PAGE_ROWS
+) -> SessionListPage:
+    """At most `size` rows from `cursor` on, in the order `sort` (`reverse`: the other way round).
 
     Two queries, and one for counts and choices unless they are cached and no filter is set.
     Raises `keyset.CursorError`.
@@ -106,7 +109,7 @@ def session_list_page(filters: SessionFilters, *, sort: str = DEFAULT_SORT, reve
     ordering = ORDERINGS[sort].reversed() if reverse else ORDERINGS[sort]
     live_from = list_cursor()
     query = _rows().filter(VIEWS[filters.view][1], filters.condition())
-    sessions, position = page_of(query, ordering, Cursor.decode(cursor, ordering), PAGE_ROWS)
+    sessions, position = page_of(query, ordering, Cursor.decode(cursor, ordering), size)
     facets, matching = facets_and_matching(filters)
     rows = tuple(_row(session) for session in sessions)
     return SessionListPage(
@@ -176,4 +179,5 @@ def meter_of(session: Session) -> Meter:
         scope=session.signal_scope,
         origin=session.signal_origin,
         measured_at=session.signal_measured_at,
+        trigger_tokens=session.trigger_tokens,
     )

@@ -1,0 +1,160 @@
+"""`manage.py compactions SESSION`: the ledger of a session, and one attempt opened."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from django.core.management.base import CommandParser
+
+from sessions_app.management.arguments import add_limit, count
+from sessions_app.management.base import SessionCommand
+from sessions_app.management.exits import CommandFailure, Exit
+from sessions_app.management.output import Column
+from sessions_app.management.shapes import Shape, attempt_shape
+from sessions_app.selectors.compactions_page import AttemptDetail, LedgerRow, attempt_detail, ledger_page
+from sessions_app.services.access import record_view
+
+COLUMNS = (
+    Column("NO."),
+    Column("OUTCOME"),
+    Column("BEFORE", rank=2, right=True),
+    Column("AFTER", rank=2, right=True),
+    Column("FOLDED", rank=4, right=True),
+    Column("BY", rank=3),
+    Column("SUMMARY BY", rank=6),
+    Column("TOOK", rank=5, right=True),
+    Column("STARTED (UTC)", rank=1),
+    Column("WHY", rank=7, stretches=True, least=20),
+)
+
+
+class Command(SessionCommand):
+    help = "Lists the compactions of a session, the latest first: what each came to, and which is in force (*)."
+    examples = (
+        ("compactions 44c5e046", "the ledger"),
+        ("compactions 44c5e046 --attempt 1", "one of them: summary, state, the policy as it was"),
+        ("compactions 44c5e046 --jsonl | tail -n 1", "the first there was, as an object"),
+    )
+    has_lines = True
+
+    def add_options(self, parser: CommandParser) -> None:
+        parser.add_argument("--attempt", type=count, metavar="N", help="open the attempt of this number: a3 is 3")
+        parser.add_argument("--generation", type=count, metavar="N", help="open the checkpoint of this number: #2 is 2")
+        parser.add_argument("--before", type=count, metavar="N", help="only attempts before this number")
+        add_limit(parser, of="attempts")
+
+    def run(self, options: Mapping[str, Any]) -> None:
+        record_view(actor=self.actor, session=self.session)
+        if options["attempt"] is not None or options["generation"] is not None:
+            self._tell_one(self._opened(options))
+            return
+        listing = self._rows(options["before"], options["limit"])
+        if self.out.is_json:
+            self.out.objects(row_shape(row) for row in listing)
+            return
+        rows = [_cells(row) for row in listing]
+        if rows:
+            self.out.table(COLUMNS, rows)
+        else:
+            self.out.note("This session was never compacted.")
+
+    def _rows(self, before: int | None, limit: int) -> Iterator[LedgerRow]:
+        given = 0
+        while True:
+            page = ledger_page(self.session, before=before)
+            for row in page.rows:
+                if limit and given >= limit:
+                    return
+                given += 1
+                yield row
+            before = page.older
+            if before is None:
+                return
+
+    def _opened(self, options: Mapping[str, Any]) -> AttemptDetail:
+        attempt, generation = options["attempt"], options["generation"]
+        wanted = (
+            row for row in self._rows(None, 0) if attempt in (None, row.attempt.attempt) and generation in (None, row.attempt.generation)
+        )
+        row = next(wanted, None)
+        detail = attempt_detail(self.session, row.attempt.id) if row is not None else None
+        if detail is None:
+            named = f"attempt {attempt}" if attempt is not None else f"checkpoint #{generation}"
+            raise CommandFailure(f"This session has no {named}.", Exit.NOT_FOUND)
+        return detail
+
+    def _tell_one(self, detail: AttemptDetail) -> None:
+        if self.out.is_json:
+            self.out.document(detail_shape(detail))
+            return
+        attempt = detail.row.attempt
+        self.out.line(f"a{attempt.attempt}{f' #{attempt.generation}' if attempt.generation else ''} {_outcome(detail.row)}")
+        for name, value in _facts(detail):
+            if value not in (None, "", 0, ()):
+                self.out.line(f"  {name}: {value}")
+        for title, text in (("Summary", detail.summary), ("Block", detail.block)):
+            if text:
+                self.out.line()
+                self.out.line(f"== {title}")
+                self.out.text(text)
+
+
+def row_shape(row: LedgerRow) -> Shape:
+    return attempt_shape(row.attempt, lineage=row.lineage) | {"is_in_force": row.is_active}
+
+
+def detail_shape(detail: AttemptDetail) -> Shape:
+    """An attempt with its texts."""
+    return row_shape(detail.row) | {
+        "boundary": detail.boundary_index,
+        "profile": detail.profile,
+        "instructions": detail.instructions,
+        "force": detail.force,
+        "started_from": detail.earlier.generation if detail.earlier else 0,
+        "revert_to": detail.revert_to,
+        "summary": detail.summary,
+        "block": detail.block,
+        "state": [{"name": one.name, "total": one.total, "lines": one.lines} for one in detail.state],
+        "policy": {field: {"value": value, "source": source} for field, value, source in detail.policy},
+        "summarisers_tried": detail.tried,
+    }
+
+
+def _facts(detail: AttemptDetail) -> Iterator[tuple[str, object]]:
+    attempt = detail.row.attempt
+    yield "why", attempt.explanation
+    yield "requested by", attempt.requested_by
+    yield "started from", detail.started_from
+    yield "boundary", detail.boundary_index
+    yield "folded", f"{attempt.entries_folded:,} entries, {attempt.entries_kept:,} kept"
+    yield "tokens", f"{_tokens(attempt.tokens_before)} before ({attempt.before_origin} {attempt.before_scope})"
+    yield "tokens", f"{_tokens(attempt.tokens_after)} after ({attempt.after_origin} {attempt.after_scope})"
+    yield "summary by", attempt.summariser
+    yield "instructions", detail.instructions
+    for warning in attempt.warnings:
+        yield "warning", warning
+    for one in detail.state:
+        yield one.name, f"{one.total} ({'; '.join(one.lines)})"
+
+
+def _outcome(row: LedgerRow) -> str:
+    return (row.attempt.outcome or row.attempt.status).replace("_", " ") + ("*" if row.is_active else "")
+
+
+def _tokens(amount: int | None) -> str:
+    return "" if amount is None else f"{amount:,}"
+
+
+def _cells(row: LedgerRow) -> tuple[object, ...]:
+    attempt = row.attempt
+    return (
+        f"#{attempt.generation}" if attempt.generation else f"a{attempt.attempt}",
+        _outcome(row),
+        _tokens(attempt.tokens_before),
+        _tokens(attempt.tokens_after),
+        f"{attempt.entries_folded:,}",
+        attempt.requested_by or row.lineage,
+        attempt.summariser or attempt.summary_source,
+        "" if attempt.duration_s is None else f"{attempt.duration_s:.1f} s",
+        f"{attempt.since:%Y-%m-%d %H:%M}",
+        attempt.explanation,
+    )
