@@ -62,7 +62,7 @@ def intent(state: MechanicalState, earlier: Sequence[Paragraph], budget: int) ->
         parts.append(f"The user laid down: {laid_down}")
     if state.answers and (chosen := _newest([f"{answer.text} (#{answer.index})" for answer in state.answers], budget // 4)):
         parts.append(f"Asked, the user chose: {'; '.join(chosen)}.")
-    if main := _main_requests(state, asked[1:-1]):
+    if main := _main_requests(state, asked[1:-1], budget // 3):
         parts.append(f"Since then most of the work went into: {main}.")
     if len(asked) > 1:
         parts.append(
@@ -71,11 +71,13 @@ def intent(state: MechanicalState, earlier: Sequence[Paragraph], budget: int) ->
     return "\n\n".join(parts)
 
 
-def _main_requests(state: MechanicalState, asked: Sequence[tuple[UserMessage, str]]) -> str:
-    """The requests that most entries followed, in order."""
+def _main_requests(state: MechanicalState, asked: Sequence[tuple[UserMessage, str]], budget: int) -> str:
+    """The requests that most entries followed, as many as fit, in order."""
     ends = dict(pairwise([message.index for message in state.user_messages]))
     work = sorted(asked, key=lambda item: item[0].index - ends.get(item[0].index, item[0].index))[:_MAIN_REQUESTS]
-    return "; ".join(f"“{one_line(text, 100)}” (#{message.index})" for message, text in sorted(work, key=lambda item: item[0].index))
+    quoted = [(message.index, f"“{one_line(text, 100)}” (#{message.index})") for message, text in work]
+    fitting = len(_newest([quote for _, quote in reversed(quoted)], budget))
+    return "; ".join(quote for _, quote in sorted(quoted[:fitting]))
 
 
 def _constraints(asked: Sequence[tuple[int, str]], budget: int) -> str:

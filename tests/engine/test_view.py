@@ -163,7 +163,7 @@ def test_images_of_a_result_stay_behind_it():
 
 
 def test_a_cleared_result_leaves_a_placeholder_that_names_its_entry():
-    story = Story().user().calls("a").result("a", words="x" * 33_900).user().says()
+    story = Story().user().calls("a").result("a", words="x" * 46_510).user().says()
     plan = Checkpoint(
         generation=1,
         lineage=Lineage.CONSOLE,

@@ -74,7 +74,7 @@ class RoundTrip(TestCase):
 
 
 def test_a_cleared_result_counts_as_its_placeholder():
-    session = store_session(Story().user().calls("a").result("a", words="x" * 33_900).says().entries)
+    session = store_session(Story().user().calls("a").result("a", words="x" * 46_510).says().entries)
     whole = plans.view_tokens(session, None)
     plan = Checkpoint(
         generation=1,

@@ -79,7 +79,7 @@ class Lane:
     def _append(self, parsed: ParsedEntry, source_file: object, record_ordinal: int) -> int:
         parts = _ENCODER.encode(parsed.parts)
         self.head_hash = chain_prefix_hash(self.head_hash, entry_digest(parsed, parts))
-        tokens = estimate_parts(parsed.parts)
+        tokens = estimate_parts(parsed.parts, parsed.blobs)
         call_ids = _call_ids(parsed)
         call_id, *more = call_ids or [""]
         is_error = any(part.is_error for part in parsed.parts)
