@@ -43,16 +43,16 @@ def finish(*, actor: Actor, writer: SourceWriter, reading: SourceReading, file: 
             # Else one transaction each: a file may hold hundreds, and nobody should wait for all of them.
             with transaction.atomic(savepoint=not is_short):
                 lane = writer.lanes[child.key]
-                _complete_child(lane, child.title, child.call_id)
+                complete_child(lane, child.title, child.call_id)
                 _signal(lane)
-                _tell(actor, lane)
+                tell_imported(actor, lane)
         with transaction.atomic(savepoint=not is_short):
-            _complete_main(main, reading.facts(), report)
-            _complete_source(writer.source, file, report, reading.agent_calls(), notes)
+            complete_main(main, reading.facts(), report)
+            complete_source(writer.source, file, report, reading.agent_calls(), notes)
             _signal(main)
-            _tell(actor, main, report)
+            tell_imported(actor, main, report)
             writer.insert_new()
-            _link(main.session, reading)
+            link(main.session, reading)
 
 
 def _settle(writer: SourceWriter, reading: SourceReading, checkpoints: dict[str, list[AgentCheckpoint]], *, inserts_later: bool) -> None:
@@ -62,8 +62,8 @@ def _settle(writer: SourceWriter, reading: SourceReading, checkpoints: dict[str,
     off = {key: {lane.placed[ordinal] for ordinal in ordinals.get(key, ())} for key, lane in writer.lanes.items()}
     writer.flush(is_last=True, off_branch=off, inserts_later=inserts_later)
     for key, lane in writer.lanes.items():
-        _settle_branch(lane, off[key])
-    _settle_usage(writer, reading)
+        settle_branch(lane, off[key])
+    settle_usage(writer, reading)
     if checkpoints:
         writer.insert_new()
     for key, lane in writer.lanes.items():
@@ -80,7 +80,7 @@ def _signal(lane: Lane) -> None:
         signals.refresh(lane.session.pk)
 
 
-def _settle_branch(lane: Lane, wanted: set[int]) -> None:
+def settle_branch(lane: Lane, wanted: set[int]) -> None:
     """Moves `off_branch` to where the tree of the source has it now, a few hundred rows at a time."""
     if lane.known is not None:
         lane.known.off_branch = wanted
@@ -92,7 +92,7 @@ def _settle_branch(lane: Lane, wanted: set[int]) -> None:
             Entry.objects.filter(session=lane.session, index__in=indexes[start : start + CHUNK]).update(off_branch=value)
 
 
-def _settle_usage(writer: SourceWriter, reading: SourceReading) -> None:
+def settle_usage(writer: SourceWriter, reading: SourceReading) -> None:
     """Takes the usage from rows of a message of which a later row tells more."""
     superseded: dict[str, list[int]] = {}
     for key, ordinal in reading.superseded_usage():
@@ -106,7 +106,8 @@ def _settle_usage(writer: SourceWriter, reading: SourceReading) -> None:
             Entry.objects.filter(session=writer.lanes[key].session, index__in=chunk, usage__isnull=False).update(usage=None)
 
 
-def _complete_main(lane: Lane, facts: SessionFacts, report: ParseReport) -> None:
+def complete_main(lane: Lane, facts: SessionFacts, report: ParseReport) -> None:
+    """Puts what a source says about its session as a whole on the session's row."""
     last = parse_time(facts.last_activity or lane.last_time)
     # Read again: a compaction may have begun or ended since the import opened the session.
     session = lane.session if lane.known is not None else Session.objects.select_for_update().get(pk=lane.session.pk)
@@ -128,7 +129,8 @@ def _complete_main(lane: Lane, facts: SessionFacts, report: ParseReport) -> None
     prepared.save(lane.session, **values)
 
 
-def _complete_child(lane: Lane, title: str, call_id: str) -> None:
+def complete_child(lane: Lane, title: str, call_id: str) -> None:
+    """The same for a side chain."""
     session, parent = lane.session, lane.session.parent
     last = parse_time(lane.last_time)
     values: dict[str, object] = {
@@ -154,7 +156,8 @@ def _status(session: Session, last: datetime | None, *, is_open: bool) -> str:
     return SessionStatus.WORKING if is_open and is_young else SessionStatus.IDLE
 
 
-def _complete_source(source: SourceFile, file: BinaryIO, report: ParseReport, agent_calls: dict[str, str], notes: list[str]) -> None:
+def complete_source(source: SourceFile, file: BinaryIO, report: ParseReport, agent_calls: dict[str, str], notes: list[str]) -> None:
+    """Says up to where the source is stored, and what reading it found."""
     status = os.fstat(file.fileno())
     report.notes = [*report.notes, *notes]
     told = msgspec.to_builtins(report)
@@ -170,14 +173,16 @@ def _complete_source(source: SourceFile, file: BinaryIO, report: ParseReport, ag
     )
 
 
-def _link(session: Session, reading: SourceReading) -> None:
+def link(session: Session, reading: SourceReading) -> None:
+    """Ties a session to its sub-agents, and to the call that started it, as far as they are known."""
     link_children(session, reading.agent_calls())
     identity = reading.identity()
     if identity.agent_id and (started := call_that_started(session, identity)):
         link_children(started[0], {identity.agent_id: started[1]})
 
 
-def _tell(actor: Actor, lane: Lane, report: ParseReport | None = None) -> None:
+def tell_imported(actor: Actor, lane: Lane, report: ParseReport | None = None) -> None:
+    """Writes the event that a session was taken in, or what is new of it."""
     payload: dict[str, object] = {"entries_added": lane.added, "entries": lane.next_index}
     if report is not None:
         payload |= {"problems": sum(report.by_problem.values()), "duplicates": report.duplicates, "bytes": report.bytes_read}
