@@ -126,7 +126,7 @@ _GRAMS = bytes(
 )
 
 
-def pieces_of(text: str) -> set[bytes]:
-    """The distinct runs of letters and digits in a text that are long enough to hold a trigram, in UTF-8."""
-    plain = text if text.isascii() else fold(text)
-    return {run for run in plain.encode(errors="replace").translate(_GRAMS).split() if len(run) > 2}
+def pieces_of(text: str) -> list[bytes]:
+    """The runs of letters and digits in a text, small, in UTF-8. What is shorter than three of them holds no trigram."""
+    plain = text if text.isascii() else text.lower()
+    return plain.encode(errors="replace").translate(_GRAMS).split()

@@ -16,7 +16,6 @@ from django.db.models import Q
 from sessions_app.models import Entry, SearchBlock, Session
 from sessions_app.selectors.search_state import lagging_sessions
 from sessions_app.selectors.search_text import blob_texts, blobs_of, fold, parts_of, pieces_of, searchable, spaced
-from sessions_app.services.imports.bulk import id_value
 
 BLOCK_ENTRIES = 64
 BLOCK_CHARS = 256_000
@@ -44,7 +43,12 @@ class _Block:
         self.chars += len(text)
         if text:
             self.texts.append((entry_id, text))
-            self.pieces |= pieces_of(text)
+            self.pieces.update(pieces_of(text))
+
+    @property
+    def grams(self) -> str:
+        """What the trigrams are made of."""
+        return b" ".join(piece for piece in self.pieces if len(piece) > 2).decode(errors="replace")
 
     @property
     def is_full(self) -> bool:
@@ -132,24 +136,21 @@ def _write(blocks: list[_Block]) -> int:
 
 def _insert(block: _Block) -> None:
     table = connection.ops.quote_name(SearchBlock._meta.db_table)
-    grams = b" ".join(block.pieces).decode(errors="replace")
     with connection.cursor() as cursor:
         cursor.execute(
             f"INSERT INTO {table} (session_id, first_index, last_index, capped) VALUES (%s, %s, %s, %s) RETURNING id",  # noqa: S608  a name of our own
-            [id_value(block.session_id, Session), block.first, block.last, block.capped],
+            [Session._meta.pk.get_db_prep_value(block.session_id, connection, prepared=False), block.first, block.last, block.capped],
         )
         (block_id,) = cursor.fetchone()
         if connection.vendor == "sqlite":
-            cursor.executemany(
-                "INSERT INTO search_words (rowid, text) VALUES (%s, %s)", [(key, spaced(text)) for key, text in block.texts]
-            )
-            cursor.execute("INSERT INTO search_grams (rowid, text) VALUES (%s, %s)", [block_id, grams])
+            cursor.executemany("INSERT INTO search_words (rowid, text) VALUES (%s, %s)", [(key, spaced(text)) for key, text in block.texts])
+            cursor.execute("INSERT INTO search_grams (rowid, text) VALUES (%s, %s)", [block_id, block.grams])
         else:
             cursor.executemany(
                 "INSERT INTO search_words (entry_id, words) VALUES (%s, to_tsvector('simple', %s)) ON CONFLICT DO NOTHING",
                 [(key, _plain(text)) for key, text in block.texts],
             )
-            cursor.execute("INSERT INTO search_grams (block_id, text) VALUES (%s, %s)", [block_id, grams])
+            cursor.execute("INSERT INTO search_grams (block_id, text) VALUES (%s, %s)", [block_id, block.grams])
 
 
 def _plain(text: str) -> str:
@@ -169,13 +170,12 @@ def forget_session(session_id: uuid.UUID) -> None:
             block = _Block(session_id, first, last)
             for key, index, text, is_capped in _texts(session_id, first, last):
                 block.add(key, index, text, is_capped=is_capped)
-            grams = b" ".join(block.pieces).decode(errors="replace")
             if connection.vendor == "sqlite":
                 cursor.executemany(
                     "INSERT INTO search_words (search_words, rowid, text) VALUES ('delete', %s, %s)",
                     [(key, spaced(text)) for key, text in block.texts],
                 )
-                cursor.execute("INSERT INTO search_grams (search_grams, rowid, text) VALUES ('delete', %s, %s)", [block_id, grams])
+                cursor.execute("INSERT INTO search_grams (search_grams, rowid, text) VALUES ('delete', %s, %s)", [block_id, block.grams])
             else:
                 cursor.execute("DELETE FROM search_words WHERE entry_id = ANY(%s)", [[key for key, _ in block.texts]])
                 cursor.execute("DELETE FROM search_grams WHERE block_id = %s", [block_id])
