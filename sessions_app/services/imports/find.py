@@ -32,9 +32,14 @@ def is_sub_agents(file: Path) -> bool:
     return "subagents" in file.parts or file.stem.startswith("agent-")
 
 
+def may_be_session(path: Path) -> bool:
+    """Whether a file in a folder is called as sessions are."""
+    return path.suffix in SUFFIXES and not path.name.endswith(_NO_TRANSCRIPT)
+
+
 def _walk(folder: Path) -> Iterator[Path]:
     for parent, _, names in os.walk(folder):
         for name in names:
             path = Path(parent, name)
-            if path.suffix in SUFFIXES and not name.endswith(_NO_TRANSCRIPT) and path.is_file():
+            if may_be_session(path) and path.is_file():
                 yield path

@@ -38,10 +38,18 @@ def _silent(_name: str, _done: int, _total: int, _sources: int) -> None:
     return
 
 
-def import_paths(*, actor: Actor, paths: Iterable[str | Path], progress: ProgressReport = _silent, may_spawn: bool = False) -> ImportRun:
+def import_paths(
+    *,
+    actor: Actor,
+    paths: Iterable[str | Path],
+    progress: ProgressReport = _silent,
+    may_spawn: bool = False,
+    begun: Callable[[ImportRun], None] = lambda _run: None,
+) -> ImportRun:
     """Imports files and folders and returns the finished run, whose `files` say what came of each.
 
-    `may_spawn`: many files may be read by child processes, which find the settings in the environment.
+    `may_spawn`: many files may be read by child processes, which find the settings in the environment. `begun` is given
+    the run before anything is read, so that somebody can cancel it.
     Raises what `permissions.require` raises. A source that fails does not stop the others.
     """
     require(actor, Action.IMPORT)
@@ -50,6 +58,7 @@ def import_paths(*, actor: Actor, paths: Iterable[str | Path], progress: Progres
         state=ImportState.RUNNING, requested_by=actor.name, name=", ".join(map(str, given))[:300], heartbeat_at=datetime.now(UTC)
     )
     _tell(EventType.IMPORT_REQUESTED, actor, run)
+    begun(run)
     return _Run(run, actor, progress, may_spawn=may_spawn).over_paths(given)
 
 

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, cast
 
 from django.db import DatabaseError, IntegrityError
 
@@ -16,6 +16,7 @@ from sessions_app.services.imports.finish import finish
 from sessions_app.services.imports.frames import Framer
 from sessions_app.services.imports.lanes import Lane
 from sessions_app.services.imports.outcomes import ImportFailedError, ImportStoppedError, NoSessionError, SourceOutcome, SourceState
+from sessions_app.services.imports.whole_lines import UpTo
 from sessions_app.services.imports.writer import SourceWriter
 
 Progress = Callable[[int, int], None]
@@ -27,16 +28,24 @@ def _nothing(_done: int, _total: int) -> None:
 
 
 def import_source(
-    *, actor: Actor, path: Path, name: str = "", is_staged: bool = False, progress: Progress = _nothing, cancelled: Callable[[], bool]
+    *,
+    actor: Actor,
+    path: Path,
+    name: str = "",
+    is_staged: bool = False,
+    progress: Progress = _nothing,
+    cancelled: Callable[[], bool],
+    until: int | None = None,
 ) -> SourceOutcome:
     """Imports one file, or brings its session up to date. Errors come back as a failed outcome, in a sentence;
     a file that is no session comes back as skipped.
 
-    `name` is what people gave; of an upload (`is_staged`) the path itself says nothing.
+    `name` is what people gave; of an upload (`is_staged`) the path itself says nothing. `until`: the bytes behind it wait.
     """
     label = name or str(path)
     try:
-        with path.open("rb") as file:
+        with path.open("rb") as opened:
+            file = opened if until is None else cast("BinaryIO", UpTo(opened, until))
             job = _SourceImport(actor, file, path, label, is_staged=is_staged, progress=progress, cancelled=cancelled)
             try:
                 return job.run()
@@ -97,7 +106,7 @@ class _SourceImport:
         self.is_staged = is_staged
         self.progress = progress
         self.cancelled = cancelled
-        self.size = os.fstat(file.fileno()).st_size
+        self.size = file.seek(0, os.SEEK_END)
 
     def run(self) -> SourceOutcome:
         known = None if self.is_staged else sources.known_source(self.path)
