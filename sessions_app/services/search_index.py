@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from django.db import IntegrityError, connection, transaction
 from django.db.models import Q
 
-from sessions_app.models import Entry, SearchBlock, Session
+from sessions_app.models import Entry, SearchBlock
 from sessions_app.selectors.search_state import lagging_sessions
 from sessions_app.selectors.search_text import blob_texts, blobs_of, fold, parts_of, pieces_of, searchable, spaced
 
@@ -125,8 +125,9 @@ def _write(blocks: list[_Block]) -> int:
         return 0
     try:
         with transaction.atomic():
-            for block in blocks:
-                _insert(block)
+            # The ledger first: a statement on another table would make SQLite write out the index that it holds in memory.
+            ids = [_enter(block) for block in blocks]
+            _insert([row for block in blocks for row in block.texts], [(key, block.grams) for key, block in zip(ids, blocks, strict=True)])
     except IntegrityError:
         if len(blocks) == 1:
             return 0
@@ -134,23 +135,24 @@ def _write(blocks: list[_Block]) -> int:
     return sum(block.last - block.first + 1 for block in blocks)
 
 
-def _insert(block: _Block) -> None:
-    table = connection.ops.quote_name(SearchBlock._meta.db_table)
+def _enter(block: _Block) -> int:
+    """Writes the block into the ledger and returns its id. Raises `IntegrityError` when it stands there already."""
+    row = SearchBlock(session_id=block.session_id, first_index=block.first, last_index=block.last, capped=block.capped)
+    row.save(force_insert=True)
+    return row.pk
+
+
+def _insert(words: list[tuple[int, str]], grams: list[tuple[int, str]]) -> None:
     with connection.cursor() as cursor:
-        cursor.execute(
-            f"INSERT INTO {table} (session_id, first_index, last_index, capped) VALUES (%s, %s, %s, %s) RETURNING id",  # noqa: S608  a name of our own
-            [Session._meta.pk.get_db_prep_value(block.session_id, connection, prepared=False), block.first, block.last, block.capped],
-        )
-        (block_id,) = cursor.fetchone()
         if connection.vendor == "sqlite":
-            cursor.executemany("INSERT INTO search_words (rowid, text) VALUES (%s, %s)", [(key, spaced(text)) for key, text in block.texts])
-            cursor.execute("INSERT INTO search_grams (rowid, text) VALUES (%s, %s)", [block_id, block.grams])
+            cursor.executemany("INSERT INTO search_words (rowid, text) VALUES (%s, %s)", [(key, spaced(text)) for key, text in words])
+            cursor.executemany("INSERT INTO search_grams (rowid, text) VALUES (%s, %s)", grams)
         else:
             cursor.executemany(
                 "INSERT INTO search_words (entry_id, words) VALUES (%s, to_tsvector('simple', %s)) ON CONFLICT DO NOTHING",
-                [(key, _plain(text)) for key, text in block.texts],
+                [(key, _plain(text)) for key, text in words],
             )
-            cursor.execute("INSERT INTO search_grams (block_id, text) VALUES (%s, %s)", [block_id, block.grams])
+            cursor.executemany("INSERT INTO search_grams (block_id, text) VALUES (%s, %s)", grams)
 
 
 def _plain(text: str) -> str:

@@ -18,15 +18,21 @@ from sessions_app.events import log
 from sessions_app.events.actors import system_actor
 from sessions_app.events.types import EventType
 from sessions_app.models import BUSY_STATUSES, Compaction, EventResult, ImportRun, ImportState, Session, SessionStatus
+from sessions_app.services import search_index
 from sessions_app.services.compactions import lease
 from sessions_app.services.compactions.endings import NEVER_IDLE, WORKER_LOST, end
 from sessions_app.services.compactions.request import start_waiting
 from sessions_app.services.imports.runs import IMPORTS_STREAM
+from sessions_app.services.sign_in_store import forget_ended
+from sessions_app.services.throttle import forget_old_failures
 
 SWEEPER = system_actor("sweeper")
 EVERY_S = 10
 UNCLAIMED_S = 30
 IMPORT_SILENT_S = 120
+INDEX_S = 2
+"""So long a round may fill the search index: with what came before there was one, or otherwise than by an import."""
+
 QUIET_S = 300
 """A session that is said to be at work, but wrote nothing for so long, is idle."""
 
@@ -42,6 +48,9 @@ class SweepReport:
     imports_failed: int = 0
     imports_requeued: int = 0
     idled: int = 0
+    indexed: int = 0
+    sign_ins_ended: int = 0
+    failures_forgotten: int = 0
 
     def words(self) -> str:
         """The report in one line."""
@@ -60,6 +69,9 @@ def sweep(*, at_start: bool = False) -> SweepReport:
         imports_failed=_fail_silent_imports(),
         imports_requeued=_requeue_imports() if at_start else 0,
         idled=_idle_quiet_sessions(),
+        indexed=search_index.index_lagging(for_s=INDEX_S),
+        sign_ins_ended=forget_ended(),
+        failures_forgotten=forget_old_failures(),
     )
 
 

@@ -21,6 +21,7 @@ from sessions_app.events.types import EventType
 from sessions_app.models import EventResult, ImportRun
 from sessions_app.models.import_run import ImportState
 from sessions_app.permissions import Action, require
+from sessions_app.services import search_index
 from sessions_app.services.imports import parallel, sources
 from sessions_app.services.imports.find import files_of, is_sub_agents
 from sessions_app.services.imports.outcomes import ImportFailedError, SourceOutcome, SourceState
@@ -208,6 +209,8 @@ class _Run:
             outcome = import_source(
                 actor=self.actor, path=file, name=name, is_staged=is_staged, progress=advance, cancelled=self._asked_to_stop
             )
+            if outcome.entries:
+                search_index.index_sessions([outcome.session_id])
         except Exception as error:  # noqa: BLE001  a broken source must not end the run; what it was is said
             text = f"It could not be read ({type(error).__name__}). Nothing was shown of it; the other sources went on."
             outcome = SourceOutcome(name=name, state=SourceState.FAILED, error=text)
