@@ -1,0 +1,1 @@
+"""Sessions in the own formats of agents, with a boundary of ours: what the agent reads when it goes on."""
