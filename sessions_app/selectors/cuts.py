@@ -11,6 +11,8 @@ from sessions_app.engine.boundary import Boundary
 from sessions_app.engine.entries import Checkpoint
 from sessions_app.engine.plan import LEAST_BLOCK_TOKENS
 from sessions_app.engine.policy import Policy
+from sessions_app.engine.rounds import link
+from sessions_app.engine.shapes import EntryShape
 from sessions_app.engine.terms import Kind, Role, SegmentKind, SkipReason
 from sessions_app.models import Entry
 from sessions_app.selectors import plans
@@ -53,6 +55,33 @@ def manual_cut(session_id: uuid.UUID | str, previous: Checkpoint | None, policy:
         if is_whole:
             return chosen
         length *= 4
+
+
+def check_boundary(session_id: uuid.UUID | str, start: int, wanted: int) -> None:
+    """Raises `IllegalBoundary` where a cut at entry `wanted` would break the view, whose verbatim part begins at `start`.
+
+    Reads a stretch around the cut. Where that forbids it, a call or result outside may be why: then a longer one, at last the whole.
+    """
+    newest = Entry.objects.filter(session_id=session_id).aggregate(newest=Max("index"))["newest"] or 0
+    reach = TAIL_STEP
+    while True:
+        first, last = max(start, wanted - reach), min(newest, wanted + reach)
+        shapes = plans.load_shapes(session_id, first, last)
+        try:
+            boundary.choose(shapes, keep_tokens=0, wanted=wanted, midway=first > start)
+        except boundary.IllegalBoundary:
+            if (first, last) == (start, newest):
+                raise
+        else:
+            if last == newest or not _is_answered_later(session_id, shapes, wanted, last):
+                return
+        reach *= 4
+
+
+def _is_answered_later(session_id: uuid.UUID | str, shapes: Sequence[EntryShape], wanted: int, last: int) -> bool:
+    """Whether a call before the cut has its result behind the stretch."""
+    waiting = {call_id for position, call_id in link(shapes, midway=True).unanswered if shapes[position].index < wanted}
+    return Entry.objects.filter(session_id=session_id, call_id__in=waiting, kind=Kind.RESULT, index__gt=last).exists()
 
 
 def after_system(session_id: uuid.UUID | str) -> int:

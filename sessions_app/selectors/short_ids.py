@@ -8,6 +8,7 @@ from django.db.models import CharField
 from django.db.models.functions import Cast
 
 from sessions_app.models import Session
+from sessions_app.models.ids import short
 
 FEWEST_DIGITS = 4
 HEX_DIGITS = 32
@@ -16,7 +17,10 @@ _WANTED = re.compile(r"[0-9a-f]+")
 
 
 def session_ids_like(text: str, *, at_most: int = 10) -> list[uuid.UUID]:
-    """Ids that begin or end with these hex digits, at most so many. Empty for what is no part of an id. At most two queries."""
+    """Ids that begin or end with these hex digits, or whose short form begins with them, at most so many.
+
+    Empty for what is no part of an id. At most two queries; the second reads ids alone.
+    """
     digits = text.strip().lower().replace("-", "")
     if not _WANTED.fullmatch(digits) or not FEWEST_DIGITS <= len(digits) <= HEX_DIGITS:
         return []
@@ -24,7 +28,11 @@ def session_ids_like(text: str, *, at_most: int = 10) -> list[uuid.UUID]:
     ids = Session.objects.order_by("pk").values_list("pk", flat=True)
     found = list(ids.filter(pk__gte=low, pk__lte=high)[:at_most])
     if len(digits) < HEX_DIGITS and len(found) < at_most:
-        ends = ids.annotate(text=Cast("pk", CharField())).filter(text__endswith=digits[-_TAIL_DIGITS:])
-        others = (one for one in ends.iterator() if one.hex.endswith(digits) and one not in found)
+        likely = ids.annotate(text=Cast("pk", CharField())).filter(text__contains=digits[-_TAIL_DIGITS:])
+        others = (one for one in likely.iterator() if one not in found and _ends_like(one, digits))
         found += islice(others, at_most - len(found))
     return found
+
+
+def _ends_like(identifier: uuid.UUID, digits: str) -> bool:
+    return identifier.hex.endswith(digits) or short(identifier).startswith(digits)

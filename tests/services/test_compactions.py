@@ -154,6 +154,15 @@ def test_a_boundary_that_was_asked_for_is_the_one_that_is_used(support_actor):
     assert compaction.boundary_index == 16
 
 
+@pytest.mark.parametrize("back", [0, 4])
+def test_a_boundary_in_what_is_folded_already_is_refused_at_once(support_actor, back):
+    session = long_session()
+    compaction = compacted(support_actor, session, boundary=16)
+    with pytest.raises(InvalidRequest, match=r"before entry 16 is folded already \(#1\)\. .* from 17 to .* Nothing was started"):
+        request(actor=support_actor, session=fresh(session), boundary=16 - back)
+    assert list(Compaction.objects.all()) == [compaction]
+
+
 def test_a_busy_session_is_waited_for_or_refused_as_the_caller_wants(support_actor, queued):
     session = long_session(status=SessionStatus.WORKING)
     with pytest.raises(SessionBusy):

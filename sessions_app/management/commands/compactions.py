@@ -72,9 +72,8 @@ class Command(SessionCommand):
 
     def _opened(self, options: Mapping[str, Any]) -> AttemptDetail:
         attempt, generation = options["attempt"], options["generation"]
-        wanted = (
-            row for row in self._rows(None, 0) if attempt in (None, row.attempt.attempt) and generation in (None, row.attempt.generation)
-        )
+        rows = self._rows(None, 0)
+        wanted = (row for row in rows if row.attempt.attempt == attempt or (attempt is None and row.attempt.generation == generation))
         row = next(wanted, None)
         detail = attempt_detail(self.session, row.attempt.id) if row is not None else None
         if detail is None:

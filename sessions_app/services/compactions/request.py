@@ -11,13 +11,13 @@ from django.db.models import F
 from django.db.models.functions import Now
 
 from sessions_app import queue
-from sessions_app.engine import boundary as cuts
+from sessions_app.engine.boundary import IllegalBoundary
 from sessions_app.engine.terms import OPEN_STATUSES, Lineage, Profile, Status, Trigger
 from sessions_app.events import log
 from sessions_app.events.actors import Actor
 from sessions_app.events.types import EventType
 from sessions_app.models import Compaction, Session, SessionStatus
-from sessions_app.selectors import plans
+from sessions_app.selectors import cuts, plans
 from sessions_app.services.compactions.transitions import move
 
 MAX_INSTRUCTIONS_CHARS = 2_000
@@ -82,13 +82,21 @@ def _validate(session: Session, instructions: str, profile: str, boundary: int |
         raise InvalidRequest("instructions", message)
     if profile and profile not in set(Profile):
         raise InvalidRequest("profile", f"There is no profile {profile[:40]!r}; the profiles are {', '.join(Profile)}.")
-    if boundary is None:
-        return
-    if not 0 < boundary < session.entry_count:
-        raise InvalidRequest("boundary", f"A boundary is the index of an entry from 1 to {max(session.entry_count - 1, 0):,}.")
+    if boundary is not None:
+        _check_boundary(session, boundary)
+
+
+def _check_boundary(session: Session, boundary: int) -> None:
+    in_force = session.active_agent if plans.default_context(session) is Lineage.AGENT else session.active_console
+    first = (in_force.boundary_index or 0) if in_force else cuts.after_system(session.pk)
+    last = session.entry_count - 1
+    if not first < boundary <= last:
+        folded = f"Everything before entry {first:,} is folded already (#{in_force.generation}). " if in_force else ""
+        where = f"from {first + 1:,} to {last:,}" if first < last else "after the first, and there is none"
+        raise InvalidRequest("boundary", f"{folded}A boundary is the index of an entry {where}.")
     try:
-        cuts.choose(plans.load_shapes(session.pk), keep_tokens=0, wanted=boundary)
-    except cuts.IllegalBoundary as error:
+        cuts.check_boundary(session.pk, first, boundary)
+    except IllegalBoundary as error:
         raise InvalidRequest("boundary", str(error)) from error
 
 
