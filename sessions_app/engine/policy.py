@@ -21,6 +21,9 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     enabled: bool = True  # automatic compaction; a person may always ask
     threshold_pct: float = 0.80  # of the window
     cap_tokens: int = 250_000
+    preflight_ratio: float = 0.85  # of the window: where an estimate alone starts a compaction
+    safety_margin: float = 1.2  # times the history, when a session moves to the highest tier of models
+    tier_upgrade_enabled: bool = True
     keep_recent_fraction: float = 0.25  # of the trigger
     target_fraction: float = 0.60  # of the trigger: what a view may come to after a compaction
     profile: Profile = Profile.CONVERSATION
@@ -64,6 +67,8 @@ class ResolvedPolicy(msgspec.Struct, frozen=True, kw_only=True):
 _RANGES: Mapping[str, tuple[float, float]] = {
     "threshold_pct": (0.10, 0.95),
     "cap_tokens": (1_000, 2_000_000),
+    "preflight_ratio": (0.10, 1.0),
+    "safety_margin": (1.0, 3.0),
     "keep_recent_fraction": (0.05, 0.90),
     "target_fraction": (0.10, 0.95),
     "protected_recent_messages": (0, 1_000),
