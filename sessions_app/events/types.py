@@ -39,6 +39,8 @@ class EventType(StrEnum):
     IMPORT_REQUESTED = "import.requested", "Import asked for"
     IMPORT_FINISHED = "import.finished", "Import finished"
     IMPORT_CANCELLED = "import.cancelled", "Import cancelled"
+    WATCH_STARTED = "watch.started", "Following of folders began"
+    WATCH_STOPPED = "watch.stopped", "Following of folders ended"
     ACCESS_REFUSED = "access.refused", "Access refused"
     SIGNED_IN = "user.signed_in", "Signed in"
     SIGN_IN_FAILED = "user.sign_in_failed", "Sign-in failed"
