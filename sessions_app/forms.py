@@ -1,7 +1,8 @@
 """Every input of a page, what stands in the address included."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, TypedDict
+from uuid import UUID
 
 from django import forms
 from django.conf import settings
@@ -10,7 +11,8 @@ from django.core.exceptions import BadRequest, ValidationError
 from django.core.files.uploadedfile import UploadedFile
 
 from sessions_app.engine.terms import Lineage, Profile
-from sessions_app.models import SessionKind, SessionStatus
+from sessions_app.models import ActorKind, EventResult, SessionKind, SessionStatus
+from sessions_app.selectors.audit import FAMILIES, AuditFilters
 from sessions_app.selectors.compact_preview import MAX_INSTRUCTIONS_CHARS
 from sessions_app.selectors.history import HistoryOptions, Layout
 from sessions_app.selectors.history_window import Detail
@@ -208,3 +210,42 @@ class RawForm(forms.Form):
             raise BadRequest(f"{', '.join(self.errors)} has a value that this page does not know. Open the session anew.")
         data = self.cleaned_data
         return RawPlace(first=data["first"] or 0, kind=data["kind"], record=data["record"], start=data["start"] or 0)
+
+
+class AuditForm(forms.Form):
+    """The address of the audit log: filters, place, the event that is open. Moments without a zone are UTC."""
+
+    stream = forms.CharField(max_length=80, required=False)
+    family = forms.ChoiceField(choices=[(family, family) for family in FAMILIES], required=False)
+    actor = forms.CharField(max_length=150, required=False)
+    kind = forms.ChoiceField(choices=ActorKind.choices, required=False)
+    role = forms.ChoiceField(choices=[(role, role) for role in ("operator", "support", "admin")], required=False)
+    action = forms.CharField(max_length=60, required=False)
+    session = forms.UUIDField(required=False)
+    target = forms.CharField(max_length=64, required=False)
+    result = forms.ChoiceField(choices=EventResult.choices, required=False)
+    compaction = forms.UUIDField(required=False)
+    request = forms.CharField(max_length=64, required=False)
+    gesture = forms.CharField(max_length=64, required=False)
+    address = forms.CharField(max_length=64, required=False)
+    since = forms.DateTimeField(required=False)
+    until = forms.DateTimeField(required=False)
+    q = forms.CharField(max_length=200, required=False)
+    before = forms.IntegerField(min_value=1, max_value=2**62, required=False)
+    after = forms.IntegerField(min_value=1, max_value=2**62, required=False)
+    opened = forms.IntegerField(min_value=1, max_value=2**62, required=False)
+    newer_than = forms.IntegerField(min_value=0, max_value=2**62, required=False)
+    format = forms.ChoiceField(choices=[("jsonl", "jsonl"), ("csv", "csv")], required=False)
+
+    def filters(self) -> AuditFilters:
+        """What is asked for. Raises `BadRequest` when a field holds a value that it cannot have."""
+        if not self.is_valid():
+            raise BadRequest(f"The filter {', '.join(self.errors)} has a value that it cannot have. Clear it and choose again.")
+        chosen: dict[str, Any] = {name: self.cleaned_data[name] for name in (field.name for field in fields(AuditFilters))}
+        given: dict[str, Any] = {name: str(value) if isinstance(value, UUID) else value for name, value in chosen.items() if value}
+        return AuditFilters(**given)
+
+    def place(self, name: str) -> int | None:
+        """`before`, `after`, `opened` or `newer_than`. Call `filters` first."""
+        value: int | None = self.cleaned_data[name]
+        return value

@@ -3,6 +3,7 @@
 import uuid
 from dataclasses import dataclass
 
+from sessions_app.events.types import label_of
 from sessions_app.models import Event, EventResult
 from sessions_app.rendering.block_html import SectionView, section_views
 from sessions_app.rendering.plain import first_line
@@ -21,6 +22,7 @@ class EventLine:
     seq: int
     at: str
     type: str
+    label: str
     actor: str
     role: str
     result: str
@@ -52,14 +54,12 @@ def detail_view(detail: AttemptDetail) -> DetailView:
 
 def event_line(event: Event) -> EventLine:
     """Facts of the payload in the order in which they were written down; empty ones are left out."""
-    payload = event.payload if isinstance(event.payload, dict) else {}
-    facts = [f"{key.replace('_', ' ')} {value}" for key, value in payload.items() if value not in _NOTHING and key not in _SAID_ELSEWHERE]
-    if event.reason:
-        facts.append(event.reason)
+    facts = [fact for fact in (facts_of(event), event.reason) if fact]
     return EventLine(
         seq=event.seq,
         at=event.at,
         type=event.type,
+        label=label_of(event.type),
         actor=event.actor_name or event.actor_kind,
         role=event.actor_role,
         result=event.result,
@@ -67,3 +67,10 @@ def event_line(event: Event) -> EventLine:
         facts=first_line(" · ".join(facts), 400),
         compaction_id=event.compaction_id,
     )
+
+
+def facts_of(event: Event) -> str:
+    """What the payload says, in the order in which it was written down; what is empty or said elsewhere is left out."""
+    payload = event.payload if isinstance(event.payload, dict) else {}
+    facts = [f"{key.replace('_', ' ')} {value}" for key, value in payload.items() if value not in _NOTHING and key not in _SAID_ELSEWHERE]
+    return " · ".join(facts)

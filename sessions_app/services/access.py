@@ -1,9 +1,9 @@
-"""Who looked at what: one event per person, session and ten minutes, in the day's access stream."""
+"""Who looked at what: one event per person, thing and ten minutes, in the day's access stream, written after the answer."""
 
 import threading
 import time
 
-from sessions_app.events import log
+from sessions_app.events import deferred, log
 from sessions_app.events.actors import Actor
 from sessions_app.events.types import EventType
 from sessions_app.models import Session
@@ -12,20 +12,20 @@ VIEW_GAP_S = 600
 
 
 class _Seen:
-    """Which (person, session) pairs were written down lately, in this process: most requests then write nothing."""
+    """What was written down lately, in this process: most requests then write nothing."""
 
     def __init__(self) -> None:
         self._until: dict[tuple[str, str], float] = {}
         self._lock = threading.Lock()
 
-    def is_new(self, person: str, session: str) -> bool:
+    def is_new(self, person: str, thing: str) -> bool:
         now = time.monotonic()
         with self._lock:
-            if self._until.get((person, session), now) > now:
+            if self._until.get((person, thing), now) > now:
                 return False
             if len(self._until) > 10_000:
                 self._until = {pair: until for pair, until in self._until.items() if until > now}
-            self._until[(person, session)] = now + VIEW_GAP_S
+            self._until[(person, thing)] = now + VIEW_GAP_S
         return True
 
     def clear(self) -> None:
@@ -38,5 +38,10 @@ seen = _Seen()
 
 def record_view(*, actor: Actor, session: Session) -> None:
     """Writes down that `actor` looked at the session; nothing when that was done in the last ten minutes."""
-    if seen.is_new(f"{actor.kind}:{actor.id}", str(session.pk)):
-        log.append(log.access_stream(), EventType.SESSION_VIEWED, actor=actor, target=("session", str(session.pk)))
+    record(actor=actor, event_type=EventType.SESSION_VIEWED, target=("session", str(session.pk)))
+
+
+def record(*, actor: Actor, event_type: EventType, target: tuple[str, str], payload: dict[str, object] | None = None) -> None:
+    """Writes down that `actor` read the target, once in ten minutes. Returns before it is written, outside of a transaction."""
+    if seen.is_new(f"{actor.kind}:{actor.id}", f"{event_type}:{target[1]}"):
+        deferred.append(log.access_stream(), event_type, actor=actor, target=target, payload=payload)
