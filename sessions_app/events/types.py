@@ -36,6 +36,7 @@ class EventType(StrEnum):
     SESSION_STATUS_CHANGED = "session.status_changed", "Session status changed"
     SESSION_VIEWED = "session.viewed", "Session read"
     SESSION_EXPORTED = "session.exported", "Session exported"
+    SEARCH_PERFORMED = "search.performed", "Searched"
     IMPORT_REQUESTED = "import.requested", "Import asked for"
     IMPORT_FINISHED = "import.finished", "Import finished"
     IMPORT_CANCELLED = "import.cancelled", "Import cancelled"
