@@ -35,6 +35,7 @@ class Exit(IntEnum):
 ERROR_CODES = {
     Exit.FAILED: "failed",
     Exit.USAGE: "invalid_input",
+    Exit.NOTHING_TO_DO: "nothing_to_do",
     Exit.NOT_FOUND: "not_found",
     Exit.REFUSED: "forbidden",
     Exit.BUSY: "conflict",

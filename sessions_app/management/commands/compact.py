@@ -1,96 +1,151 @@
 """`manage.py compact SESSION`: compacts a session from the command line, through the same gate and with the same events."""
 
+import argparse
+import signal
 import threading
 import time
 import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from typing import Any
 
-from django.core.management.base import CommandError, CommandParser
+from django.conf import settings
+from django.core.management.base import CommandParser
 from django.db import connection
 
 from sessions_app.engine.terms import Outcome, Profile, Status
-from sessions_app.events.actors import Actor
-from sessions_app.management.base import DatabaseCommand
-from sessions_app.models import Compaction, Session
-from sessions_app.permissions import Action, ActionRefused, NoAccess, access_session, command_actor
+from sessions_app.management.arguments import count
+from sessions_app.management.base import SessionCommand
+from sessions_app.management.exits import CommandFailure, Exit
+from sessions_app.management.shapes import Shape, attempt_shape
+from sessions_app.models import Compaction
+from sessions_app.permissions import Action
+from sessions_app.selectors.compaction_panel import panel_of
 from sessions_app.services import sweeper
 from sessions_app.services.compactions.cancel import cancel
-from sessions_app.services.compactions.request import InvalidRequest, RequestAnswer, SessionBusy, request
+from sessions_app.services.compactions.request import RequestAnswer, request
 from sessions_app.services.compactions.run import run_compaction
 
 LOOK_S = 0.25
 SWEEP_S = 5
+ONE_PROCESS_BROKER = "memory://"
+"""With this broker, what one process queues no other one gets."""
+
+IDLE, NOW = "idle", "now"
+ENDS = {Status.COMPLETED: Exit.OK, Status.SKIPPED: Exit.NOTHING_TO_DO, Status.CANCELLED: Exit.CANCELLED}
 
 
-class Command(DatabaseCommand):
-    help = "Compacts a session and waits for the end. Progress goes to standard error, the result to standard output."
+class Command(SessionCommand):
+    help = "Compacts a session and waits for the end. Progress goes to standard error, the result to standard output. Ctrl-C cancels."
+    action = Action.COMPACT
+    examples = (
+        ("compact 44c5e046", "what the button does"),
+        ("compact 44c5e046 --instructions 'Keep every file name.'", "says what the summary should stress"),
+        ("compact 44c5e046 --boundary 120 --profile coding", "folds what lies before entry 120"),
+        ("compact 44c5e046 --no-wait --json", "leaves it to the server, and says which attempt it is"),
+    )
 
-    def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("session", type=uuid.UUID, metavar="SESSION", help="id of the session")
+    def add_options(self, parser: CommandParser) -> None:
         parser.add_argument("--instructions", default="", help="what the summary should stress, at most 2,000 characters")
-        parser.add_argument("--profile", default="", choices=["", *Profile], help="instead of the profile of its policy")
-        parser.add_argument("--boundary", type=int, help="index of the first entry to keep word for word")
+        parser.add_argument("--profile", default="", choices=[profile.value for profile in Profile], help="instead of the policy's")
+        parser.add_argument("--boundary", type=count, metavar="ENTRY", help="index of the first entry to keep word for word")
         parser.add_argument("--force", action="store_true", help="fold as much as is legal")
-        parser.add_argument("--no-wait", action="store_true", help="leave it to a running “manage.py up”, which starts it at once")
-        parser.add_argument("--as", dest="acting_as", default="", metavar="NAME", help="act under the rights of this user")
+        parser.add_argument(
+            "--when",
+            choices=[IDLE, NOW],
+            default=IDLE,
+            help=f"where a turn is open, {IDLE}: wait for its end; {NOW}: end with code {Exit.BUSY:d}",
+        )
+        parser.add_argument(
+            "--wait", action=argparse.BooleanOptionalAction, default=True, help="follow it to its end; without, a server or worker does it"
+        )
 
-    def handle(self, *args: Any, **options: Any) -> None:
-        try:
-            actor = command_actor(options["acting_as"])
-            session = access_session(actor, options["session"], Action.COMPACT)
-            answer = self._request(actor, session, options)
-        except (NoAccess, ActionRefused, InvalidRequest, SessionBusy) as error:
-            raise CommandError(str(error)) from error
-        compaction = answer.compaction
-        if answer.joined:
-            self._tell(f"{compaction} is under way already, started by {compaction.requested_by}; waiting for its end.")
-        if options["no_wait"]:
-            self.stdout.write(f"{compaction} {compaction.status.replace('_', ' ')}")
-            return
-        try:
-            self._follow(compaction)
-        except KeyboardInterrupt:
-            self._tell("Cancelling.")
-            cancel(actor=actor, session=session, compaction_id=compaction.pk)
-            self._follow(compaction)
-        self._report(compaction)
+    def run(self, options: Mapping[str, Any]) -> Exit:
+        with interrupted_by_signals():
+            answer = self._request(options)
+            compaction = answer.compaction
+            if answer.joined:
+                self.out.note(f"{compaction} is under way already, started by {compaction.requested_by}.", joined=True)
+            if options["wait"]:
+                self._follow_or_cancel(compaction)
+        return self._report(answer, waited=options["wait"])
 
-    def _request(self, actor: Actor, session: Session, options: dict[str, Any]) -> RequestAnswer:
+    def _request(self, options: Mapping[str, Any]) -> RequestAnswer:
         wanted = {name: options[name] for name in ("instructions", "profile", "boundary", "force")}
-        return request(actor=actor, session=session, **wanted)
+        return request(actor=self.actor, session=self.session, when_idle=options["when"] == IDLE, **wanted)
 
-    def _follow(self, compaction: Compaction) -> None:
-        """Runs the attempt in this process unless a worker has it, and tells its progress until it has ended."""
+    def _follow_or_cancel(self, compaction: Compaction) -> None:
+        try:
+            self._follow(compaction)
+        except (KeyboardInterrupt, BrokenPipeError):
+            with suppress(BrokenPipeError):
+                self.out.note(f"Cancelling {compaction}.")
+            cancel(actor=self.actor, session=self.session, compaction_id=compaction.pk)
+            self._follow(compaction, is_silent=True)
+
+    def _follow(self, compaction: Compaction, *, is_silent: bool = False) -> None:
+        """Tells the progress of the attempt until it has ended. Runs it here where no worker would get it from the queue."""
+        runs_here = settings.CELERY_BROKER_URL.startswith(ONE_PROCESS_BROKER)
         worker: threading.Thread | None = None
         said, swept = "", time.monotonic()
         while True:
             compaction.refresh_from_db()
             if not compaction.is_open:
                 break
-            if compaction.status == Status.REQUESTED and worker is None:
+            if compaction.status == Status.REQUESTED and worker is None and runs_here:
                 worker = threading.Thread(target=_run, args=(compaction.pk,), daemon=True)
                 worker.start()
             if compaction.status == Status.WAITING_FOR_IDLE and time.monotonic() - swept >= SWEEP_S:
                 sweeper.sweep()
                 swept = time.monotonic()
-            if (news := _progress(compaction)) != said:
+            if (news := _progress(compaction)) != said and not is_silent:
                 said = news
-                self._tell(said)
-            time.sleep(LOOK_S)
+                self.out.note(said, **_progress_facts(compaction))
+            pause(LOOK_S)
         if worker is not None:
             worker.join()
 
-    def _report(self, compaction: Compaction) -> None:
-        if compaction.status == Status.COMPLETED:
-            before, after = compaction.tokens_before or 0, compaction.tokens_after or 0
-            self.stdout.write(f"{compaction} {compaction.outcome}: {before:,} → {after:,} tokens of the view, estimated")
-        elif compaction.outcome == Outcome.SKIPPED:
-            self.stdout.write(f"{compaction} skipped: {compaction.explanation}")
+    def _report(self, answer: RequestAnswer, *, waited: bool) -> Exit:
+        compaction = answer.compaction
+        if self.out.is_json:
+            self.out.document(result_shape(answer))
         else:
-            raise CommandError(f"{compaction} {compaction.status.replace('_', ' ')}: {compaction.explanation}")
+            self.out.line(_sentence(compaction))
+        end = ENDS.get(Status(compaction.status), Exit.FAILED) if waited else Exit.OK
+        if end is Exit.FAILED:
+            sentence = compaction.explanation or f"It ended as {_words(compaction)}. Nothing was changed."
+            raise CommandFailure(sentence, Exit.FAILED, code=compaction.outcome or compaction.status)
+        return end
 
-    def _tell(self, text: str) -> None:
-        self.stderr.write(text, style_func=str)
+
+def result_shape(answer: RequestAnswer) -> Shape:
+    """The attempt as the ledger's `--json` shows it, and whether it was under way before."""
+    compaction = answer.compaction
+    return attempt_shape(panel_of(compaction), lineage=compaction.lineage) | {"joined": answer.joined}
+
+
+@contextmanager
+def interrupted_by_signals() -> Iterator[None]:
+    """SIGTERM and the end of the terminal are as Ctrl-C: whoever ends this ends the attempt, unless told otherwise (`nohup`)."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    wanted = [number for number in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(number) is not signal.SIG_IGN]
+    before = {number: signal.signal(number, _interrupt) for number in wanted}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _interrupt(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+def pause(seconds: float) -> None:
+    """Until the next look."""
+    time.sleep(seconds)
 
 
 def _run(compaction_id: uuid.UUID) -> None:
@@ -100,8 +155,27 @@ def _run(compaction_id: uuid.UUID) -> None:
         connection.close()
 
 
+def _words(compaction: Compaction) -> str:
+    return (compaction.outcome or compaction.status).replace("_", " ")
+
+
+def _sentence(compaction: Compaction) -> str:
+    if compaction.status == Status.COMPLETED:
+        before, after = compaction.tokens_before or 0, compaction.tokens_after or 0
+        return (
+            f"{compaction} {compaction.outcome}: {before:,} → {after:,} tokens of the view, {compaction.tokens_after_origin or 'estimated'}"
+        )
+    why = f": {compaction.explanation}" if compaction.explanation and compaction.outcome == Outcome.SKIPPED else ""
+    return f"{compaction} {_words(compaction)}{why}"
+
+
 def _progress(compaction: Compaction) -> str:
     if compaction.status != Status.RUNNING:
         return f"{compaction} {compaction.status.replace('_', ' ')}"
     chunks = f", chunk {compaction.chunk_index} of {compaction.chunk_count} done" if compaction.chunk_count else ""
     return f"{compaction} {compaction.phase or 'running'}{chunks}"
+
+
+def _progress_facts(compaction: Compaction) -> Shape:
+    chunks = {"done": compaction.chunk_index, "of": compaction.chunk_count}
+    return {"compaction_id": compaction.pk, "status": compaction.status, "phase": compaction.phase or None, "chunks": chunks}
