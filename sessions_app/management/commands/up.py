@@ -3,6 +3,7 @@
 import os
 import signal
 import sys
+import threading
 from collections.abc import Iterable
 from typing import Any
 
@@ -10,18 +11,39 @@ from channels.routing import get_default_application
 from daphne.endpoints import build_endpoint_description_strings
 from daphne.server import Server
 from django.conf import settings
-from django.core.management.base import BaseCommand, CommandParser
+from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils.module_loading import import_string
 
 from sessions_app.events.actors import system_actor
 from sessions_app.management.preflight import check_data_directory, check_port, check_settings, port_number, prepare_database
+from sessions_app.permissions import ActionRefused, NoAccess, command_actor
 from sessions_app.services import demo
+from sessions_app.services.watching import Watch, WatchStatus, check_folders
 
+WATCH_STOP_S = 3.0
 EVERYWHERE = frozenset({"0.0.0.0", "::", ""})  # noqa: S104
 
 
 def _leave(number: int, frame: object) -> None:  # noqa: ARG001
     raise KeyboardInterrupt
+
+
+class WatchThread:
+    """A watch beside the server."""
+
+    def __init__(self, watch: Watch) -> None:
+        self._watch = watch
+        self._thread = threading.Thread(target=watch.run, name="watch", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> bool:
+        """False: it still runs."""
+        self._watch.stop()
+        if self._thread.ident is not None:
+            self._thread.join(WATCH_STOP_S)
+        return not self._thread.is_alive()
 
 
 class Command(BaseCommand):
@@ -36,6 +58,9 @@ class Command(BaseCommand):
         parser.add_argument("--host", default=settings.HOST, help=f"address to listen on (default: {settings.HOST})")
         parser.add_argument("--port", default=str(settings.PORT), help=f"port to listen on (default: {settings.PORT})")
         # Read in manage.py, before the settings are: it decides where the database is.
+        parser.add_argument(
+            "--watch", action="append", default=[], metavar="FOLDER", help="follow a folder of session files; may be repeated"
+        )
         parser.add_argument("--data-dir", help="folder for the database, uploads and keys (default: data in the checkout)")
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -44,6 +69,7 @@ class Command(BaseCommand):
         check_data_directory(settings.DATA_DIR)
         check_port(host, port)
         prepare_database()
+        watch = self._watch(options["watch"])
         if host not in EVERYWHERE:
             settings.ALLOWED_HOSTS.append(f"[{host}]" if ":" in host else host)
         background = import_string(settings.BACKGROUND_WORK)()
@@ -52,18 +78,31 @@ class Command(BaseCommand):
             # Before the workers: the demo runs its compactions itself, one after the other.
             sign_ins = demo.fill(actor=system_actor("up")).sign_ins
             background.start()
+            if watch is not None:
+                watch.start()
             self._serve(host, port, sign_ins)
         except KeyboardInterrupt:
             pass  # the same wish, before the server listened to it
         finally:
             for number in (signal.SIGTERM, signal.SIGINT):
                 signal.signal(number, signal.SIG_IGN)  # it is stopping already
-            stopped = background.stop()
+            stopped = (watch is None or watch.stop()) & background.stop()
         self.stdout.write("Palimpsest has stopped.")
         if not stopped:
             # A thread that can't be killed still works. What it has not finished is undone by its transaction.
             sys.stdout.flush()
             os._exit(0)
+
+    def _watch(self, folders: list[str]) -> "WatchThread | None":
+        """A watch that is not started yet. Raises `CommandError` when a folder can't be followed."""
+        try:
+            return WatchThread(Watch(actor=command_actor(), folders=check_folders(folders), tell=self._tell)) if folders else None
+        except (ValueError, NoAccess, ActionRefused) as error:
+            raise CommandError(str(error)) from error
+
+    def _tell(self, status: WatchStatus) -> None:
+        if status.problem:
+            self.stderr.write(status.problem)
 
     def _serve(self, host: str, port: int, sign_ins: Iterable[demo.SignIn]) -> None:
         shown = f"[{host}]" if ":" in host else "127.0.0.1" if host in EVERYWHERE else host
