@@ -1,6 +1,6 @@
 """What every reader of a session format yields: records, entries, problems, checkpoints, in file order."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from enum import StrEnum
 from typing import BinaryIO, Protocol
 
@@ -121,6 +121,11 @@ class SessionFacts(msgspec.Struct, omit_defaults=True, kw_only=True):
     started: str = ""
     last_activity: str = ""
     open_turn: bool = False  # it ends with an unanswered user message or call
+    copied_from: str = ""  # source id of the session whose rows the file begins with, or which it goes on from
+    is_fork: bool = False  # it says so; else whether the other one went on tells
+    inherited: dict[str, int] = {}  # child key → how many entries, from the first on, are copies
+    first_source_id: str = ""  # of its first entry, where the source gives ids that no other session may have
+    is_continued: bool = False  # it begins with the summary of another session, which it may not name
 
 
 class ParseReport(msgspec.Struct, omit_defaults=True, kw_only=True):
@@ -144,6 +149,14 @@ class ParseReport(msgspec.Struct, omit_defaults=True, kw_only=True):
 MAX_LISTED_PROBLEMS = 500
 
 
+class UsageCorrection(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """A stored entry whose usage is another one by now: none, or one that was told after it."""
+
+    child_key: str = ""
+    ordinal: int
+    usage: Usage | None = None
+
+
 class SourceIdentity(msgspec.Struct, frozen=True, kw_only=True):
     """Whose source this is, as far as its name and first rows tell. `agent_id` is set by a sub-agent's own file."""
 
@@ -156,13 +169,14 @@ class SourceReading(Protocol):
 
     `off_branch()` gives, per child key, the indexes that a rewind or an abandoned branch left behind.
     `agent_calls()` maps a sub-agent's id to the call that started it. Some sources tell a message's usage more
-    than once: the entry that carries it may lose it to a later one. `mark_written()` says that everything
-    yielded so far is stored; `superseded_usage()` then lists (child key, index) of stored entries that lost it.
+    than once, or long after it: the entry that carries it may lose it to a later one, or get it late. `mark_written()`
+    says that everything yielded so far is stored; `usage_corrections()` then names the stored entries whose
+    usage is another one by now.
     """
 
     def identity(self) -> SourceIdentity: ...
     def mark_written(self) -> None: ...
-    def superseded_usage(self) -> list[tuple[str, int]]: ...
+    def usage_corrections(self) -> Iterable[UsageCorrection]: ...
     def agent_calls(self) -> dict[str, str]: ...
     def __iter__(self) -> Iterator[Record]: ...
     def facts(self) -> SessionFacts: ...

@@ -12,6 +12,7 @@ from sessions_app.readers.base import AgentCheckpoint, ChildSession, ParsedEntry
 from sessions_app.readers.chat_detect import message_of
 from sessions_app.readers.claude_code_facts import one_line
 from sessions_app.readers.claude_code_parts import text_of
+from sessions_app.readers.compact import CompactMap
 
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d")
 _CARD = "Conversation"
@@ -27,11 +28,12 @@ class Conversation:
         self.title = self.model = self.started = self.last_time = ""
         self.entries = 0
         self.last_answer = -1  # ordinal of the last answer
+        self.is_last_billed = False
         self.is_open = False  # it ends with a question or a call
         self.tool_names: dict[str, str] = {}  # call id → tool, of calls still without a result
         self._open_calls: dict[str, tuple[int, int]] = {}
-        self._seen: dict[int, int] = {}  # digest → how often this was said
-        self._uuids: set[str] = set()
+        self._seen = CompactMap()  # digest → how often this was said
+        self._uuids = CompactMap()
         self._systems: list[int] = []  # ordinals of the system messages before everything else
 
     def identify(self, entry: ParsedEntry, value: dict[str, Any]) -> bool:
@@ -44,12 +46,12 @@ class Conversation:
         if uuid:
             if uuid in self._uuids:
                 return False
-            self._uuids.add(uuid)
+            self._uuids.set(uuid, 0)
             entry.source_id = uuid
         else:
             digest = hashlib.sha256(msgspec.json.encode(value)).digest()
-            short = int.from_bytes(digest[:8])
-            times = self._seen[short] = self._seen.get(short, 0) + 1
+            times = max(self._seen.get(digest), 0) + 1
+            self._seen.set(digest, times)
             entry.source_id = digest[:12].hex() + (f"-{times}" if times > 1 else "")
         entry.child_key = self.key
         if entry.role is Role.ASSISTANT:
@@ -119,7 +121,7 @@ class Conversation:
     def close(self) -> list[tuple[int, int]]:
         """Forgets what only reading on needs. Returns the places of calls that nobody answered."""
         unanswered = list(self._open_calls.values())
-        self.tool_names, self._open_calls, self._seen, self._uuids = {}, {}, {}, set()
+        self.tool_names, self._open_calls, self._seen, self._uuids = {}, {}, CompactMap(), CompactMap()
         return unanswered
 
     def as_child(self) -> ChildSession:

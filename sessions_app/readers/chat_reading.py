@@ -1,6 +1,6 @@
 """One pass over a file of chat messages, whatever their maker: entries, ids, pairing, sessions of their own, the report."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, BinaryIO, Protocol
 
 import msgspec
@@ -17,15 +17,18 @@ from sessions_app.readers.base import (
     Record,
     SessionFacts,
     SourceIdentity,
+    UsageCorrection,
 )
 from sessions_app.readers.chat_conversation import Conversation, card_of, card_result_of
 from sessions_app.readers.chat_detect import ROLES, identify, message_of
 from sessions_app.readers.chat_halves import halves
-from sessions_app.readers.chat_report import ReportKeeper, lost_kind
+from sessions_app.readers.chat_report import ReportKeeper
 from sessions_app.readers.chat_stretches import HEAD_BYTES, Envelope, Stretch, is_collection, iter_stretches, rest_of_envelope
 from sessions_app.readers.claude_code_parts import text_of
 from sessions_app.readers.json_scan import Place
 from sessions_app.readers.lines import Piece
+from sessions_app.readers.report import lost_kind
+from sessions_app.readers.usage_once import UsageOnce
 
 
 class Heard(msgspec.Struct, kw_only=True):
@@ -68,9 +71,7 @@ class ChatReading:
         self._now = self._main  # the conversation under way
         self._children: list[Conversation] = []
         self._plans: list[AgentCheckpoint] = []
-        self._billed: dict[str, tuple[int, str, int]] = {}  # message → (output, lane, ordinal) of the entry with its usage
-        self._unwritten: dict[tuple[str, int], ParsedEntry] = {}
-        self._superseded: list[tuple[str, int]] = []
+        self._usage = UsageOnce()
         self._is_done = False
 
     def __iter__(self) -> Iterator[Record]:
@@ -85,7 +86,7 @@ class ChatReading:
             elif stretch.place is Place.ITEM:
                 yield self._item(stretch.piece)
             else:
-                yield self._keeper.record(stretch.piece, "envelope", None)
+                yield self._keeper.keep(stretch.piece, "envelope", None)
 
     def _begin(self, stretch: Stretch) -> Iterator[Record]:
         """The first bytes of a conversation: in two records where they hold a card and a system prompt."""
@@ -100,15 +101,15 @@ class ChatReading:
             brace = piece.raw.index(b"{") + 1
             first = piece._replace(raw=piece.raw[:brace], problems=())
             lines = first.raw.count(b"\n")
-            yield self._keeper.record(first, "envelope", self._take_card(card))
+            yield self._keeper.keep(first, "envelope", self._take_card(card))
             piece = piece._replace(raw=piece.raw[brace:], offset=piece.offset + brace, line=piece.line + lines)
             card = None
         if system is None:
-            yield self._keeper.record(piece, "envelope", card and self._take_card(card))
+            yield self._keeper.keep(piece, "envelope", card and self._take_card(card))
             return
         problems: list[Problem] = []
         entry = self._place(self._form.hear(system, {}), system, piece, problems)
-        yield self._keeper.record(piece, "envelope", entry, problems)
+        yield self._keeper.keep(piece, "envelope", entry, problems)
 
     def _system_of(self, envelope: Envelope, head: Piece) -> dict[str, Any] | None:
         """The system prompt as a message. It may stand behind the messages, and is sent before them all the same."""
@@ -124,12 +125,12 @@ class ChatReading:
         self._bill_last(envelope)
         entry = self._take_card(card_result_of(self._now)) if self._now.key else None
         self._close()
-        return self._keeper.record(stretch.piece, "envelope", entry)
+        return self._keeper.keep(stretch.piece, "envelope", entry)
 
     def _close(self) -> None:
         """Leaves the conversation under way; what comes next belongs to the file's session."""
         unanswered = self._now.close()
-        self._keeper.note([Problem(kind=ProblemKind.UNANSWERED_CALL, line=line, offset=offset) for line, offset in unanswered])
+        self._keeper.note_problems([Problem(kind=ProblemKind.UNANSWERED_CALL, line=line, offset=offset) for line, offset in unanswered])
         self._now = self._main
 
     def _note_envelope(self, envelope: Envelope) -> None:
@@ -144,7 +145,7 @@ class ChatReading:
     def _item(self, piece: Piece, suffix: str = "") -> Record:
         value = piece.value
         if value is None:
-            return self._keeper.record(piece, lost_kind(piece), None)
+            return self._keeper.keep(piece, lost_kind(piece), None)
         message = message_of(value)
         kind = text_of(message.get("role"))[:80] or "(no role)"
         problems: list[Problem] = []
@@ -157,7 +158,7 @@ class ChatReading:
             if heard.entry is None:
                 problems.append(Problem(kind=ProblemKind.BAD_SHAPE, line=piece.line, offset=piece.offset, detail="no message content"))
             entry = self._place(heard, value, piece, problems)
-        return self._keeper.record(piece, kind + suffix, entry, problems)
+        return self._keeper.keep(piece, kind + suffix, entry, problems)
 
     def _place(self, heard: Heard, value: dict[str, Any], piece: Piece, problems: list[Problem]) -> ParsedEntry | None:
         """Gives an entry its place in the conversation under way: ids, time, usage, plan."""
@@ -187,31 +188,21 @@ class ChatReading:
         return entry
 
     def _bill(self, entry: ParsedEntry, ordinal: int, usage: Usage | None) -> None:
-        """Leaves the usage of a message on one entry: the one with the largest output, the last of equals."""
-        lane = entry.child_key
-        self._unwritten[lane, ordinal] = entry
         self._now.last_answer = ordinal
+        self._now.is_last_billed = False
         if usage is None:
+            self._usage.remember(entry, ordinal)
             return
-        key = f"{lane}\n{entry.message_key}"
-        known = self._billed.get(key)
-        if known is not None and known[0] > usage.output:
-            return
-        if known is not None:
-            if earlier := self._unwritten.get(known[1:]):
-                earlier.usage = None
-            else:
-                self._superseded.append(known[1:])
         entry.usage = usage
-        if entry.message_key != entry.source_id:  # only such a message can come again
-            self._billed[key] = (usage.output, lane, ordinal)
+        # Only a message with an id of its own can come again.
+        self._usage.bill(entry, ordinal, f"{entry.child_key}\n{entry.message_key}" if entry.message_key != entry.source_id else "")
+        self._now.is_last_billed = entry.usage is not None
 
     def _bill_last(self, envelope: Envelope) -> None:
         """The usage that stands beside the messages is that of the last answer."""
         usage = self._form.usage(envelope.get("usage"))
-        last = self._unwritten.get((self._now.key, self._now.last_answer))
-        if usage is not None and last is not None and last.usage is None:
-            last.usage = usage
+        if usage is not None and self._now.last_answer >= 0 and not self._now.is_last_billed:
+            self._usage.bill_late(self._now.key, self._now.last_answer, usage)
 
     def finish(self) -> None:
         """Settles what is known once the file was read. Further calls do nothing."""
@@ -229,12 +220,12 @@ class ChatReading:
         return self._identity
 
     def mark_written(self) -> None:
-        """Everything yielded so far is stored: later corrections of it are listed by `superseded_usage`."""
-        self._unwritten.clear()
+        """Everything yielded so far is stored: later corrections of it are told by `usage_corrections`."""
+        self._usage.mark_written()
 
-    def superseded_usage(self) -> list[tuple[str, int]]:
-        """(child key, ordinal) of stored entries whose usage a later one of the same message replaces."""
-        return self._superseded
+    def usage_corrections(self) -> Iterable[UsageCorrection]:
+        """Stored entries whose usage a later one of the same message replaces, or which was told after them."""
+        return self._usage.corrections()
 
     def facts(self) -> SessionFacts:
         main = self._main

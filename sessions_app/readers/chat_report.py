@@ -1,54 +1,20 @@
 """Counts what a reader of chat messages finds, and says what it had to make up."""
 
-from sessions_app.readers.base import MAX_LISTED_PROBLEMS, ParsedEntry, ParseReport, Problem, ProblemKind, Record
+from sessions_app.readers.base import ParsedEntry, Problem, Record
 from sessions_app.readers.lines import Piece
-
-_LOST_KINDS = (
-    ProblemKind.TOO_LONG, ProblemKind.TRUNCATED, ProblemKind.NOT_AN_OBJECT, ProblemKind.UNREADABLE, ProblemKind.NUL_BYTES,
-)  # fmt: skip
+from sessions_app.readers.report import Place, Reporter
 
 
-def lost_kind(piece: Piece) -> str:
-    """The record kind of a piece that holds no object."""
-    return next((kind.value for kind in _LOST_KINDS if kind in piece.problems), "blank")
-
-
-class ReportKeeper:
-    """Makes records and keeps their report."""
+class ReportKeeper(Reporter):
+    """Keeps besides how much a source leaves out."""
 
     def __init__(self, name: str, version: int) -> None:
-        self.report = ParseReport(reader=name, reader_version=version)
+        super().__init__(name, version)
         self.without_id = self.without_time = self.tools = self.failed_compactions = self.conversations = 0
-        self._listed: set[str] = set()
 
-    def record(self, piece: Piece, kind: str, entry: ParsedEntry | None, problems: list[Problem] | None = None) -> Record:
+    def keep(self, piece: Piece, kind: str, entry: ParsedEntry | None, problems: list[Problem] | None = None) -> Record:
         """The record of a piece, counted. `problems` come on top of those of its bytes."""
-        found = [Problem(kind=problem, line=piece.line, offset=piece.offset) for problem in piece.problems] + (problems or [])
-        report = self.report
-        report.bytes_read += len(piece.raw)
-        report.lines = piece.line + max(0, piece.raw.count(b"\n") - piece.raw.endswith(b"\n"))
-        report.records += 1
-        report.by_kind[kind] = report.by_kind.get(kind, 0) + 1
-        if entry is not None:
-            report.entries += 1
-            report.side_chain_entries += bool(entry.child_key)
-        self.note(found)
-        return Record(
-            line=piece.line, offset=piece.offset, length=len(piece.raw), kind=kind, raw=piece.raw, entry=entry, problems=tuple(found)
-        )
-
-    def note(self, problems: list[Problem]) -> None:
-        """Counts every problem; lists each, but an unknown type only once."""
-        report = self.report
-        for problem in problems:
-            report.by_problem[problem.kind] = report.by_problem.get(problem.kind, 0) + 1
-            report.duplicates += problem.kind is ProblemKind.DUPLICATE
-            if problem.kind is ProblemKind.UNKNOWN_TYPE:
-                if problem.detail in self._listed:
-                    continue
-                self._listed.add(problem.detail)
-            if len(report.problems) < MAX_LISTED_PROBLEMS:
-                report.problems.append(problem)
+        return self.record(piece, kind, entry, [*Place(piece).problems, *(problems or ())])
 
     def finish(self, checkpoints: int) -> None:
         """Completes the report with what is known at the end."""

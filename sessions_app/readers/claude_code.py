@@ -1,12 +1,10 @@
 """The reader of Claude Code's session files (JSON Lines): one pass, row by row, in the order of the file."""
 
-import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, BinaryIO
 
 from sessions_app.engine.terms import Kind, PartKind, Role
 from sessions_app.readers.base import (
-    MAX_LISTED_PROBLEMS,
     AgentCheckpoint,
     ChildSession,
     ParsedEntry,
@@ -16,21 +14,21 @@ from sessions_app.readers.base import (
     Record,
     SessionFacts,
     SourceIdentity,
+    UsageCorrection,
 )
 from sessions_app.readers.claude_code_checkpoints import CheckpointCollector
 from sessions_app.readers.claude_code_facts import AGENT, FactCollector
 from sessions_app.readers.claude_code_identity import identify, is_claude_code
 from sessions_app.readers.claude_code_lanes import Lanes
+from sessions_app.readers.claude_code_origin import OriginCollector
 from sessions_app.readers.claude_code_parts import PartBuilder, text_of
 from sessions_app.readers.claude_code_rows import CHAIN_TYPES, entry_of, first_text, is_known, kind_of
 from sessions_app.readers.claude_code_tree import Node, Tree
 from sessions_app.readers.lines import Piece, iter_pieces
+from sessions_app.readers.report import Place, Reporter, lost_kind
+from sessions_app.readers.usage_once import UsageOnce
 
 READER_VERSION = 1
-_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d")
-_ZONED = re.compile(r"(?:Z|[+-]\d\d:?\d\d)$")
-_LISTED_ONCE = frozenset({ProblemKind.UNKNOWN_TYPE, ProblemKind.FOREIGN_SESSION, ProblemKind.NAIVE_TIME, ProblemKind.BAD_SHAPE})
-_LOST_KINDS = (ProblemKind.TOO_LONG, ProblemKind.NOT_AN_OBJECT, ProblemKind.TRUNCATED, ProblemKind.UNREADABLE, ProblemKind.NUL_BYTES)
 
 
 class ClaudeCodeReader:
@@ -59,15 +57,12 @@ class ClaudeCodeReading:
         self._lanes = Lanes(self._identity)
         self._checkpoints = CheckpointCollector()
         self._facts = FactCollector()
-        self._report = ParseReport(reader=AGENT, reader_version=READER_VERSION)
+        self._origin = OriginCollector(self._identity)
+        self._reporter = Reporter(AGENT, READER_VERSION)
         self._tool_names: dict[str, str] = {}
         self._open_calls: dict[str, tuple[int, int]] = {}
-        self._billed: dict[str, tuple[int, str, int]] = {}  # message → (output, lane, ordinal) of the row that carries its usage
-        self._unwritten: dict[tuple[str, int], ParsedEntry] = {}
-        self._superseded: list[tuple[str, int]] = []
-        self._listed_kinds: set[tuple[ProblemKind, str]] = set()
+        self._usage = UsageOnce()
         self._nameless: dict[str, tuple[tuple[int, int, int] | None, str]] = {}  # lane → (prompt, message) of its last row
-        self._last_time = ""
         self._off_branch: dict[str, list[int]] = {}
         self._plans: list[AgentCheckpoint] = []
         self._is_done = False
@@ -81,87 +76,72 @@ class ClaudeCodeReading:
         return self._identity
 
     def mark_written(self) -> None:
-        """Everything yielded so far is stored: later corrections of it are listed by `superseded_usage`."""
-        self._unwritten.clear()
+        """Everything yielded so far is stored: later corrections of it are told by `usage_corrections`."""
+        self._usage.mark_written()
 
-    def superseded_usage(self) -> list[tuple[str, int]]:
-        """(child key, ordinal) of stored entries whose usage a later row of the same message replaces."""
-        return self._superseded
+    def usage_corrections(self) -> Iterable[UsageCorrection]:
+        """Stored entries whose usage a later row of the same message replaces."""
+        return self._usage.corrections()
 
     def _record(self, piece: Piece) -> Record:
-        row = piece.value
-        place = (piece.line, piece.offset)
-        problems = [Problem(kind=kind, line=piece.line, offset=piece.offset) for kind in piece.problems]
+        row, place = piece.value, Place(piece)
         entry = None
         if row is None:
-            kind = next((kind.value for kind in _LOST_KINDS if kind in piece.problems), "blank")
+            kind = lost_kind(piece)
         else:
             kind = kind_of(row)
             if not is_known(row):
-                problems.append(Problem(kind=ProblemKind.UNKNOWN_TYPE, line=piece.line, offset=piece.offset, detail=kind))
-            entry = self._take(row, kind, place, problems)
-        self._count(piece, kind, entry)
-        self._note_problems(problems)
-        return Record(
-            line=piece.line, offset=piece.offset, length=len(piece.raw), kind=kind, raw=piece.raw, entry=entry, problems=tuple(problems)
-        )
+                place.note(ProblemKind.UNKNOWN_TYPE, kind)
+            entry = self._take(row, kind, place)
+        return self._reporter.record(piece, kind, entry, place.problems)
 
-    def _take(self, row: dict[str, Any], kind: str, place: tuple[int, int], problems: list[Problem]) -> ParsedEntry | None:
+    def _take(self, row: dict[str, Any], kind: str, place: Place) -> ParsedEntry | None:
         """The entry of a row; adds the row to tree, lanes and facts on the way."""
-        line, offset = place
         uuid = text_of(row.get("uuid"))
         if uuid and uuid in self._tree:
-            problems.append(Problem(kind=ProblemKind.DUPLICATE, line=line, offset=offset))
-            self._report.duplicates += 1
+            place.note(ProblemKind.DUPLICATE)
             return None
         session = text_of(row.get("sessionId"))
         if session and session != self._identity.session_id:
-            problems.append(Problem(kind=ProblemKind.FOREIGN_SESSION, line=line, offset=offset, detail=session[:80]))
+            place.note(ProblemKind.FOREIGN_SESSION, session[:80])
         self._facts.note(row, kind)
         said = row.get("type")
         if not isinstance(said, str) or said not in CHAIN_TYPES:
             return None
+        self._origin.note(row, session)
         builder = PartBuilder(self._tool_names)
         entry = entry_of(row, builder)
-        if entry is None and row.get("type") in {"user", "assistant"}:
-            problems.append(Problem(kind=ProblemKind.BAD_SHAPE, line=line, offset=offset, detail="no message content"))
-        problems.extend(
-            Problem(kind=ProblemKind.UNKNOWN_TYPE, line=line, offset=offset, detail=f"block {name}") for name in builder.unknown_blocks
-        )
+        if entry is None and said in {"user", "assistant"}:
+            place.note(ProblemKind.BAD_SHAPE, "no message content")
+        for name in builder.unknown_blocks:
+            place.note(ProblemKind.UNKNOWN_TYPE, f"block {name}")
         lane = self._lanes.lane_of(row, uuid, self._tree)
         ordinal = None
         if entry is not None:
             entry.blobs = builder.blobs
-            ordinal = self._finish(entry, row, lane, place, problems)
+            ordinal = self._finish(entry, row, lane, place)
         self._add_to_tree(row, uuid, lane, entry, ordinal, place)
         return entry
 
-    def _finish(self, entry: ParsedEntry, row: dict[str, Any], lane: str, place: tuple[int, int], problems: list[Problem]) -> int:
+    def _finish(self, entry: ParsedEntry, row: dict[str, Any], lane: str, place: Place) -> int:
         """Fills what the entry needs to know of its file; returns its ordinal within its lane."""
         entry.source_id = text_of(row.get("uuid"))[:200]
         entry.parent_source_id = text_of(row.get("parentUuid") or row.get("logicalParentUuid"))[:200]
         entry.child_key = lane
         self._set_message(entry)
-        self._set_time(entry, text_of(row.get("timestamp")), place, problems)
+        self._reporter.set_time(entry, text_of(row.get("timestamp")), place)
         ordinal = self._lanes.next_ordinal(lane, entry)
+        self._origin.note_entry(entry)
         if entry.usage is not None:
-            self._bill(entry, f"{entry.message_key}\n{text_of(row.get('requestId'))}", ordinal)
+            self._usage.bill(entry, ordinal, f"{entry.message_key}\n{text_of(row.get('requestId'))}")
         if entry.kind is Kind.COMPACTED:
-            self._checkpoints.note_boundary(row, lane=lane, divider=ordinal, place=place)
+            self._checkpoints.note_boundary(row, lane=lane, divider=ordinal, place=(place.line, place.offset))
         elif entry.kind is Kind.SUMMARY:
             self._checkpoints.note_summary(lane, ordinal, first_text(entry.parts))
-        self._note_calls(entry, ordinal, place, problems)
+        self._note_calls(entry, ordinal, place)
         if not lane:
             self._facts.note_entry(entry)
         return ordinal
-
-    def _set_time(self, entry: ParsedEntry, told: str, place: tuple[int, int], problems: list[Problem]) -> None:
-        if _TIME.match(told):
-            if not _ZONED.search(told[10:]):
-                problems.append(Problem(kind=ProblemKind.NAIVE_TIME, line=place[0], offset=place[1]))
-            entry.timestamp = self._last_time = told[:40]
-        else:
-            entry.timestamp, entry.synthetic_time = self._last_time, True
 
     def _set_message(self, entry: ParsedEntry) -> None:
         """Groups answer rows that name no message: they are one when they follow each other on the same prompt."""
@@ -174,69 +154,29 @@ class ClaudeCodeReading:
             self._nameless[entry.child_key] = (prompt, entry.message_key)
         entry.message_key = entry.message_key[:200]
 
-    def _bill(self, entry: ParsedEntry, message: str, ordinal: int) -> None:
-        """Leaves the usage of a message on one row: the one with the largest output, the last of equals."""
-        assert entry.usage is not None
-        known = self._billed.get(message)
-        if known is not None and known[0] > entry.usage.output:
-            entry.usage = None
-            return
-        if known is not None:
-            _, lane, before = known
-            if earlier := self._unwritten.get((lane, before)):
-                earlier.usage = None
-            else:
-                self._superseded.append((lane, before))
-        self._billed[message] = (entry.usage.output, entry.child_key, ordinal)
-        self._unwritten[entry.child_key, ordinal] = entry
-
-    def _note_calls(self, entry: ParsedEntry, ordinal: int, place: tuple[int, int], problems: list[Problem]) -> None:
+    def _note_calls(self, entry: ParsedEntry, ordinal: int, place: Place) -> None:
         for part in entry.parts:
             if part.kind is PartKind.CALL and part.call_id:
-                self._open_calls[part.call_id] = place
+                self._open_calls[part.call_id] = (place.line, place.offset)
             elif part.kind is PartKind.RESULT:
                 if self._open_calls.pop(part.call_id, None) is None:
-                    problems.append(Problem(kind=ProblemKind.ORPHAN_RESULT, line=place[0], offset=place[1]))
+                    place.note(ProblemKind.ORPHAN_RESULT)
                 self._checkpoints.note_result(entry.child_key, part.call_id, ordinal)
 
-    def _add_to_tree(
-        self, row: dict[str, Any], uuid: str, lane: str, entry: ParsedEntry | None, ordinal: int | None, place: tuple[int, int]
-    ) -> None:
+    def _add_to_tree(self, row: dict[str, Any], uuid: str, lane: str, entry: ParsedEntry | None, ordinal: int | None, place: Place) -> None:
         node = Node.BESIDE
         if entry is not None and row.get("type") in {"user", "assistant"}:
             node = Node.ANSWER if row["type"] == "assistant" else Node.RESULT if entry.kind is Kind.RESULT else Node.PROMPT
         self._tree.add(
-            uuid or f"{place[0]}:{place[1]}",
+            uuid or f"{place.line}:{place.offset}",
             text_of(row["parentUuid"]) if "parentUuid" in row else None,
             node=node,
             lane=lane,
             entry=ordinal,
             message=entry.message_key if entry is not None else "",
-            place=place,
+            place=(place.line, place.offset),
             logical_parent=text_of(row.get("logicalParentUuid")),
         )
-
-    def _count(self, piece: Piece, kind: str, entry: ParsedEntry | None) -> None:
-        report = self._report
-        report.bytes_read += len(piece.raw)
-        report.lines = piece.line
-        report.records += 1
-        report.by_kind[kind] = report.by_kind.get(kind, 0) + 1
-        if entry is not None:
-            report.entries += 1
-            report.side_chain_entries += bool(entry.child_key)
-
-    def _note_problems(self, problems: list[Problem]) -> None:
-        """Counts every problem; lists each, but those of one kind and detail that come in masses only once."""
-        report = self._report
-        for problem in problems:
-            report.by_problem[problem.kind] = report.by_problem.get(problem.kind, 0) + 1
-            if problem.kind in _LISTED_ONCE:
-                if (problem.kind, problem.detail) in self._listed_kinds:
-                    continue
-                self._listed_kinds.add((problem.kind, problem.detail))
-            if len(report.problems) < MAX_LISTED_PROBLEMS:
-                report.problems.append(problem)
 
     def finish(self) -> None:
         """Settles branches and plans once the file was read. Further calls do nothing."""
@@ -246,14 +186,15 @@ class ClaudeCodeReading:
         self._off_branch = self._tree.off_branch()
         self._plans = self._checkpoints.checkpoints(self._tree)
         open_calls = [Problem(kind=ProblemKind.UNANSWERED_CALL, line=line, offset=offset) for line, offset in self._open_calls.values()]
-        self._note_problems([*self._tree.problems, *self._checkpoints.problems, *open_calls])
-        self._report.checkpoints = len(self._plans)
+        self._reporter.note_problems([*self._tree.problems, *self._checkpoints.problems, *open_calls])
+        self._reporter.report.checkpoints = len(self._plans)
 
     def facts(self) -> SessionFacts:
         facts = self._facts.facts()
         facts.source_session_id, facts.agent_id = self._identity.session_id, self._identity.agent_id
         if facts.agent_id:
             facts.parent_source_session_id = facts.source_session_id
+        self._origin.tell(facts)
         return facts
 
     def child_sessions(self) -> list[ChildSession]:
@@ -272,4 +213,4 @@ class ClaudeCodeReading:
 
     def report(self) -> ParseReport:
         self.finish()
-        return self._report
+        return self._reporter.report

@@ -9,6 +9,7 @@ from sessions_app.engine.terms import SegmentKind, Trigger
 from sessions_app.readers.base import AgentCheckpoint, Problem, ProblemKind
 from sessions_app.readers.claude_code_parts import text_of
 from sessions_app.readers.claude_code_tree import Tree
+from sessions_app.readers.compact import NONE, CompactMap
 
 _TRIGGERS = {"manual": Trigger.MANUAL, "auto": Trigger.THRESHOLD}
 _SHOWN_METADATA = ("cumulativeDroppedTokens", "messagesSummarized", "tokensSaved", "userContext", "precomputed")
@@ -34,7 +35,7 @@ class CheckpointCollector:
     def __init__(self) -> None:
         self.problems: list[Problem] = []
         self._boundaries: list[Boundary] = []
-        self._results: dict[tuple[str, str], int] = {}  # (lane, call id) → ordinal of the result
+        self._results = CompactMap()  # (lane, call id) → ordinal of the result
 
     def note_boundary(self, row: dict[str, Any], *, lane: str, divider: int, place: tuple[int, int]) -> None:
         """Takes a `compact_boundary` or `microcompact_boundary` row."""
@@ -62,7 +63,7 @@ class CheckpointCollector:
 
     def note_result(self, lane: str, call_id: str, ordinal: int) -> None:
         """Remembers where a call's result stands, should a microcompaction clear it."""
-        self._results[lane, call_id] = ordinal
+        self._results.set((lane, call_id), ordinal)
 
     def checkpoints(self, tree: Tree) -> list[AgentCheckpoint]:
         """One checkpoint for each boundary, in file order."""
@@ -91,11 +92,12 @@ class CheckpointCollector:
         segment = boundary.metadata.get("preservedSegment")
         named = messages if isinstance(messages, dict) else segment if isinstance(segment, dict) else {}
         uuids = named.get("uuids") or named.get("allUuids")
-        if not isinstance(uuids, list):
-            uuids = tree.path(text_of(named.get("headUuid")), text_of(named.get("tailUuid")))
         anchor = tree.entry_of(text_of(named.get("anchorUuid")), boundary.lane)
         if anchor is None:
             anchor = boundary.divider if boundary.summary_entry is None else boundary.summary_entry
+        if not isinstance(uuids, list):
+            between = tree.entries_between(text_of(named.get("headUuid")), text_of(named.get("tailUuid")), boundary.lane)
+            return anchor, [ordinal for ordinal in between if ordinal < boundary.divider]
         kept: list[int] = []
         for uuid in dict.fromkeys(text_of(uuid) for uuid in uuids):
             ordinal = tree.entry_of(uuid, boundary.lane)
@@ -109,11 +111,12 @@ class CheckpointCollector:
 
     def _partial(self, boundary: Boundary, previous: AgentCheckpoint | None, tree: Tree) -> AgentCheckpoint:
         calls = boundary.metadata.get("compactedToolIds")
-        cleared = {self._results.get((boundary.lane, text_of(call))) for call in calls} if isinstance(calls, list) else set()
+        called = calls if isinstance(calls, list) else ()
+        cleared: set[int | None] = {self._results.get((boundary.lane, text_of(call))) for call in called}
         attachments = boundary.metadata.get("clearedAttachmentUUIDs")
         if isinstance(attachments, list):
             cleared |= {tree.entry_of(text_of(uuid), boundary.lane) for uuid in attachments}
-        known = {ordinal for ordinal in cleared if ordinal is not None} | set(previous.cleared if previous else ())
+        known = {ordinal for ordinal in cleared if ordinal is not None and ordinal != NONE} | set(previous.cleared if previous else ())
         return _checkpoint(
             boundary,
             boundary_index=previous.boundary_index if previous else 0,

@@ -4,8 +4,8 @@ from array import array
 from enum import IntEnum
 
 from sessions_app.readers.base import Problem, ProblemKind
+from sessions_app.readers.compact import NONE, CompactMap
 
-NONE = -1
 MAX_PATH = 10_000  # rows that a compaction may preserve
 
 
@@ -19,22 +19,22 @@ class Node(IntEnum):
 
 
 class Tree:
-    """Rows by number, in file order. About 250 bytes a row; texts are not kept."""
+    """Rows by number, in file order. About 70 bytes a row; texts are not kept."""
 
     def __init__(self) -> None:
         self.problems: list[Problem] = []
-        self._number: dict[str, int] = {}
-        self._parents = array("q")
+        self._number = CompactMap()
+        self._parents = array("i")
         self._nodes = bytearray()
-        self._lanes = array("L")
-        self._entries = array("q")  # ordinal of the row's entry within its lane
-        self._messages = array("q")
-        self._lines = array("Q")
+        self._lanes = array("i")
+        self._entries = array("i")  # ordinal of the row's entry within its lane
+        self._messages = array("i")
+        self._lines = array("I")
         self._offsets = array("Q")
-        self._message_numbers: dict[str, int] = {}
+        self._message_numbers = CompactMap()
         self._lane_numbers: dict[str, int] = {}
         self._lane_names: list[str] = []
-        self._previous = array("q")  # the row before, of the same lane
+        self._previous = array("i")  # the row before, of the same lane
         self._last: list[int] = []  # per lane, its newest row
         self._leaves: list[int] = []  # per lane, its newest prompt, result or answer
         self._unresolved: dict[int, str] = {}  # row → parent that was not read yet
@@ -46,24 +46,27 @@ class Tree:
     def lane_of(self, uuid: str) -> str | None:
         """The lane (child key, "" for the main one) of a row that was read."""
         number = self._number.get(uuid)
-        return None if number is None else self._lane_names[self._lanes[number]]
+        return None if number == NONE else self._lane_names[self._lanes[number]]
 
     def entry_of(self, uuid: str, lane: str) -> int | None:
         """Ordinal of the entry of a row within a lane, if it has one there."""
         number = self._number.get(uuid)
-        if number is None or self._lanes[number] != self._lane_numbers.get(lane) or self._entries[number] == NONE:
+        return None if number == NONE else self._entry_at(number, lane)
+
+    def _entry_at(self, number: int, lane: str) -> int | None:
+        if self._lanes[number] != self._lane_numbers.get(lane) or self._entries[number] == NONE:
             return None
         return self._entries[number]
 
-    def path(self, head: str, tail: str) -> list[str]:
-        """The uuids from `head` down to `tail`, both included; empty when `tail` does not hang on `head`."""
-        first, number = self._number.get(head, NONE), self._number.get(tail, NONE)
+    def entries_between(self, head: str, tail: str, lane: str) -> list[int]:
+        """Ordinals within a lane from the row `head` down to `tail`, both included; empty when `tail` does not hang on `head`."""
+        first, number = self._number.get(head), self._number.get(tail)
         rows: list[int] = []
         while number != NONE and len(rows) < MAX_PATH:
             rows.append(number)
             if number == first:
-                wanted = set(rows)
-                return [uuid for uuid, row in self._number.items() if row in wanted]
+                found = (self._entry_at(row, lane) for row in sorted(rows))
+                return [entry for entry in found if entry is not None]
             number = self._parents[number]
         return []
 
@@ -88,17 +91,17 @@ class Tree:
         elif not parent:
             parent_number = NONE
         else:
-            parent_number = self._number.get(parent, NONE)
+            parent_number = self._number.get(parent)
             if parent_number == NONE:
                 self._unresolved[number] = parent
         if logical_parent:
             self._logical[number] = logical_parent
-        self._number[uuid] = number
+        self._number.set(uuid, number)
         self._parents.append(parent_number)
         self._nodes.append(node)
         self._lanes.append(lane_number)
         self._entries.append(NONE if entry is None else entry)
-        self._messages.append(self._message_numbers.setdefault(message, len(self._message_numbers)) if message else NONE)
+        self._messages.append(self._message_numbers.number_of(message) if message else NONE)
         self._lines.append(place[0])
         self._offsets.append(place[1])
         self._previous.append(before)
@@ -131,13 +134,13 @@ class Tree:
     def _resolve(self) -> None:
         """Links rows whose parent came later; a parent that never came is bridged by file order and reported."""
         for number, parent in self._unresolved.items():
-            known = self._number.get(parent, NONE)
+            known = self._number.get(parent)
             if known == NONE:
                 known = self._previous[number]
                 self.problems.append(self._problem(ProblemKind.ORPHAN, number))
             self._parents[number] = known
         for number, logical in self._logical.items():
-            known = self._number.get(logical, NONE)
+            known = self._number.get(logical)
             if known == NONE:
                 known = self._previous[number]
                 self.problems.append(self._problem(ProblemKind.DEAD_BOUNDARY, number, "the row before the boundary is not there"))
@@ -162,18 +165,21 @@ class Tree:
 
     def _spread(self, on: bytearray) -> None:
         """Marks what belongs to marked rows: further blocks of a message, parallel results, attachments, notices."""
-        messages = {self._messages[row] for row in range(len(on)) if on[row] and self._messages[row] != NONE}
+        messages = bytearray(len(self._message_numbers) + 1)  # the last is that of rows without a message
+        for row, message in enumerate(self._messages):
+            if on[row] and message != NONE:
+                messages[message] = 1
         abandoned = bytearray(len(on))  # leads to a prompt or an answer that is not on the branch
         for row in range(len(on) - 1, -1, -1):
             parent, node = self._parents[row], self._nodes[row]
-            is_left = node == Node.PROMPT or (node == Node.ANSWER and self._messages[row] not in messages)
+            is_left = node == Node.PROMPT or (node == Node.ANSWER and not messages[self._messages[row]])
             if parent != NONE and not on[row] and (is_left or abandoned[row]):
                 abandoned[parent] = 1
         for row in range(len(on)):
             if on[row]:
                 continue
             if self._nodes[row] == Node.ANSWER:
-                on[row] = self._messages[row] in messages
+                on[row] = messages[self._messages[row]]
             elif self._nodes[row] != Node.PROMPT:
                 parent = self._parents[row]
                 is_free = self._nodes[row] == Node.RESULT or not abandoned[row]

@@ -1,6 +1,6 @@
 """The reader of Codex's rollouts (JSON Lines): one pass, row by row, in the order of the file."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, BinaryIO
 
 from sessions_app.engine.terms import Kind, Role
@@ -13,6 +13,7 @@ from sessions_app.readers.base import (
     Record,
     SessionFacts,
     SourceIdentity,
+    UsageCorrection,
 )
 from sessions_app.readers.claude_code_parts import text_of
 from sessions_app.readers.codex_calls import Calls
@@ -20,7 +21,6 @@ from sessions_app.readers.codex_checkpoints import CheckpointCollector
 from sessions_app.readers.codex_facts import AGENT, FactCollector, begins_turn, ends_turn
 from sessions_app.readers.codex_identity import is_codex, origin_of
 from sessions_app.readers.codex_parts import CodexParts, texts_of
-from sessions_app.readers.codex_report import Place, Reporter, lost_kind
 from sessions_app.readers.codex_rows import (
     SUMMARY_ITEMS,
     base_instructions,
@@ -36,6 +36,7 @@ from sessions_app.readers.codex_rows import (
 from sessions_app.readers.codex_turns import Inheritance, Turns
 from sessions_app.readers.codex_usage import Billing
 from sessions_app.readers.lines import Piece, iter_pieces
+from sessions_app.readers.report import Place, Reporter, lost_kind
 
 READER_VERSION = 1
 MAX_HELD = 200  # records that wait for the count of their answer
@@ -96,11 +97,12 @@ class CodexReading:
         return self._origin.identity
 
     def mark_written(self) -> None:
-        """Nothing that was yielded is corrected later."""
+        """Everything yielded so far is stored: a count that comes for it later is told by `usage_corrections`."""
+        self._billing.mark_written()
 
-    def superseded_usage(self) -> list[tuple[str, int]]:
-        """Always empty: each count is put on one entry, once."""
-        return []
+    def usage_corrections(self) -> Iterable[UsageCorrection]:
+        """Stored entries that were counted after they had been stored."""
+        return self._billing.late
 
     def _record(self, piece: Piece) -> Record:
         row, place = piece.value, Place(piece)
@@ -115,11 +117,7 @@ class CodexReading:
             entry = self._take(row, parts, place)
             for name in parts.unknown:
                 place.note(ProblemKind.UNKNOWN_TYPE, f"content {name}")
-        problems = place.problems
-        self._reporter.note_record(piece, kind, entry, problems)
-        return Record(
-            line=piece.line, offset=piece.offset, length=len(piece.raw), kind=kind, raw=piece.raw, entry=entry, problems=tuple(problems)
-        )
+        return self._reporter.record(piece, kind, entry, place.problems)
 
     def _take(self, row: dict[str, Any], parts: CodexParts, place: Place) -> ParsedEntry | None:
         """The entry of a row, with all that it needs to know of its file."""
@@ -231,7 +229,7 @@ class CodexReading:
             self._before = self._billing.context
             entry.role, entry.kind = Role.NOTICE, Kind.SUMMARY
             self._end_answer()
-            self._billing.note_answer(entry)
+            self._billing.note_answer(entry, self._ordinal)
             return entry
         if entry.role is Role.USER and not entry.meta and self._turns.is_repeated(next(iter(texts_of(item.get("content"))), "")):
             return None
@@ -242,7 +240,7 @@ class CodexReading:
             entry.model = self._facts.model
             self._answer_key = self._answer_key or entry.source_id or f"answer-{self._ordinal}"
             entry.message_key = self._answer_key
-            self._billing.note_answer(entry)
+            self._billing.note_answer(entry, self._ordinal)
         else:
             self._end_answer()
         self._calls.note(entry, place)
@@ -264,7 +262,7 @@ class CodexReading:
         self._reporter.set_time(entry, text_of(row.get("timestamp")), place)
         if self._inheritance.is_inherited:
             entry.annex = {**entry.annex, "inherited_from": self._inheritance.source}
-            self._reporter.report.duplicates += 1
+            self._inheritance.count += 1
         self._turns.note(entry, self._ordinal)
         self._facts.note_entry(entry)
         self._ordinal += 1
@@ -274,6 +272,9 @@ class CodexReading:
         facts.source_session_id, facts.agent_id = self._origin.identity.session_id, self._origin.identity.agent_id
         if facts.agent_id:
             facts.parent_source_session_id = facts.source_session_id
+        else:
+            facts.copied_from, facts.is_fork = self._inheritance.source, True
+        facts.inherited = {"": self._inheritance.count} if self._inheritance.count else {}
         return facts
 
     def child_sessions(self) -> list[ChildSession]:
@@ -295,5 +296,5 @@ class CodexReading:
             self._is_done = True
             self._reporter.note_problems(self._calls.unanswered())
             report.checkpoints = len(self._checkpoints.checkpoints)
-            report.notes += self._inheritance.notes(report.duplicates)
+            report.notes += self._inheritance.notes()
         return report

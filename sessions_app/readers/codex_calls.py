@@ -4,7 +4,7 @@ import re
 
 from sessions_app.engine.terms import PartKind
 from sessions_app.readers.base import ParsedEntry, Problem, ProblemKind
-from sessions_app.readers.codex_report import Place
+from sessions_app.readers.report import Place
 
 _AGENT_ID = re.compile(r'"(?:agent_id|new_thread_id|thread_id)":\s*"([^"\\]{1,100})"')
 

@@ -86,6 +86,7 @@ class Inheritance:
     def __init__(self, origin: Origin, path: str) -> None:
         self.source = origin.copied_from
         self.is_inherited = False
+        self.count = 0  # of entries that are copies
         self._path = path
         self._theirs: frozenset[str] | None = None
         self._is_copy = False
@@ -105,7 +106,7 @@ class Inheritance:
         if self.is_inherited and turn and self._theirs is not None and turn not in self._theirs:
             self.is_inherited, self._is_own = False, True
 
-    def notes(self, entries: int) -> list[str]:
+    def notes(self) -> list[str]:
         """What the report says about it."""
         if not self._is_copy:
             return []
@@ -114,4 +115,4 @@ class Inheritance:
                 f"The file begins with rows of the session {self.source}, whose own file was not found beside it. "
                 "Which rows were copied can't be told, so all of them are kept and counted as this session's.",
             ]
-        return [f"{entries} entries were copied from the session {self.source}. They are marked, and what they cost is counted there."]
+        return [f"{self.count} entries were copied from the session {self.source}. They are marked, and what they cost is counted there."]

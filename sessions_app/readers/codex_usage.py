@@ -3,7 +3,7 @@
 from typing import Any
 
 from sessions_app.engine.entries import Usage
-from sessions_app.readers.base import ParsedEntry
+from sessions_app.readers.base import ParsedEntry, UsageCorrection
 
 _FIELDS = ("input_tokens", "cached_input_tokens", "cache_write_input_tokens", "output_tokens")
 Counts = tuple[int, int, int, int]
@@ -18,8 +18,11 @@ class Billing:
     def __init__(self) -> None:
         self.context: int | None = None  # tokens of the last request and its answer
         self.window: int | None = None
+        self.late: list[UsageCorrection] = []
         self._total: Counts = (0, 0, 0, 0)
         self._answer: ParsedEntry | None = None
+        self._ordinal = 0  # of that entry
+        self._is_written = False
         self._is_open = False  # the answer goes on with the next entry of the assistant
         self._is_billed = False
         self._counts_before = False
@@ -31,11 +34,11 @@ class Billing:
         """Whether the last answer's count is still to come: its entries should not be stored yet."""
         return self._answer is not None and not self._is_billed and not self._counts_before
 
-    def note_answer(self, entry: ParsedEntry) -> None:
+    def note_answer(self, entry: ParsedEntry, ordinal: int) -> None:
         """Takes an entry that the model made."""
         if not self._is_open:
             self._is_open, self._is_billed = True, False
-        self._answer = entry
+        self._answer, self._ordinal, self._is_written = entry, ordinal, False
         if self._ahead is not None and self._counts_before and not self._is_billed:
             entry.usage, self._ahead, self._is_billed = _usage(self._ahead), None, True
 
@@ -73,10 +76,16 @@ class Billing:
         if not self._has_charged:
             self._has_charged, self._counts_before = True, self._answer is None
         if self._answer is not None and not self._is_billed:
-            self._answer.usage, self._is_billed = _usage(_sum(cost, self._ahead)), True
-            self._ahead = None
+            usage, self._ahead, self._is_billed = _usage(_sum(cost, self._ahead)), None, True
+            self._answer.usage = usage
+            if self._is_written:
+                self.late.append(UsageCorrection(ordinal=self._ordinal, usage=usage))
         else:
             self._ahead = _sum(cost, self._ahead)
+
+    def mark_written(self) -> None:
+        """The last answer is stored: what is counted for it from now on has to be corrected there."""
+        self._is_written = True
 
     def settle(self, entry: ParsedEntry) -> None:
         """Puts what no answer carries (a summary that the provider made by itself) on a boundary's entry."""

@@ -25,7 +25,7 @@ def refresh(session_id: uuid.UUID | str) -> None:
     chain = plans.load_chain(session, context)
     checkpoint = chain[-1] if chain else None
     policy = plans.effective_policy(session).policy
-    window = session.window_override or window_for(session.model)
+    window = _window(session)
     composition = _composition(session, checkpoint)
     now = signal.derive(measurement=_measurement(session, context, checkpoint), view_tokens=sum(composition.values()))
     left = _fold(session, checkpoint, policy, window, now, composition)
@@ -36,7 +36,12 @@ def store(session: Session, known: Known) -> None:
     """The same for a session that was imported just now and is known whole: nothing is read back."""
     # Most installations have set no policy at all, and that is told in a tenth of the time.
     policy = plans.effective_policy(session).policy if prepared.exists(PolicyValue) else Policy()
-    prepared.save(session, **known.columns(policy, session.window_override or window_for(session.model)))
+    prepared.save(session, **known.columns(policy, _window(session)))
+
+
+def _window(session: Session) -> int:
+    """Tokens: what somebody set, else what the agent's file says, else what is known of the model."""
+    return session.window_override or session.window_reported or window_for(session.model)
 
 
 def _composition(session: Session, checkpoint: Checkpoint | None) -> dict[str, int]:

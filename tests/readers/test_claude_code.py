@@ -7,7 +7,7 @@ import pytest
 
 from sessions_app.engine.entries import INLINE_CHARS, PREVIEW_CHARS
 from sessions_app.engine.terms import Kind, PartKind, Role
-from sessions_app.readers.base import MAX_LISTED_PROBLEMS
+from sessions_app.readers.base import MAX_LISTED_PROBLEMS, UsageCorrection
 from sessions_app.readers.claude_code import ClaudeCodeReader
 from sessions_app.readers.detect import reader_for
 from tests.readers.rows import SESSION, answer, call, encode, problems, prompt, read, reminder, result, system
@@ -43,7 +43,7 @@ def test_a_larger_usage_that_comes_after_the_first_was_stored_is_named_for_corre
     reading = ClaudeCodeReader().read(io.BytesIO(encode(rows)), path=f"{SESSION}.jsonl")
     for _record in reading:
         reading.mark_written()
-    assert reading.superseded_usage() == [("", 1)]
+    assert list(reading.usage_corrections()) == [UsageCorrection(ordinal=1)]
 
 
 def test_answers_without_any_message_id_are_one_message_when_they_follow_on_the_same_prompt():

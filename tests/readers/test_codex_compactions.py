@@ -211,7 +211,7 @@ def test_what_a_fork_copied_is_marked_and_costs_nothing_here(tmp_path, folders):
     found = [record.entry for record in records if record.entry is not None]
     assert [entry.annex.get("inherited_from", "") for entry in found] == [PARENT, PARENT, "", ""]
     assert [entry.usage.prompt for entry in found if entry.usage] == [500]
-    assert (reading.report().duplicates, reading.report().entries) == (2, 4)
+    assert (reading.facts().inherited, reading.report().entries) == ({"": 2}, 4)
     assert [text for _, text in [(view.role, part.text) for view in agent_view(reading, records) for part in sent_parts(view)]] == [
         "Theirs", "re Theirs", "Mine", "re Mine",
     ]  # fmt: skip

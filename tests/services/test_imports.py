@@ -186,13 +186,13 @@ def test_a_compaction_that_begins_or_ends_meanwhile_decides_the_status(tmp_path,
     take(path)
     session = the_session()
     compaction = request(actor=support_actor, session=session).compaction if moment == "ends" else None
-    complete = finish._complete_main
+    complete = finish.complete_main
 
     def complete_late(*args):
         request(actor=support_actor, session=session) if compaction is None else run_compaction(compaction.pk)
         complete(*args)
 
-    monkeypatch.setattr(finish, "_complete_main", complete_late)
+    monkeypatch.setattr(finish, "complete_main", complete_late)
     path.write_bytes(encode([*rows(), prompt("u9", "a6", "Go on")]))
     take(path)
     assert the_session().status == ("compacting" if moment == "begins" else "idle")

@@ -59,16 +59,16 @@ def test_an_import_that_dies_between_reading_and_completing_goes_on_as_well(tmp_
     Session.objects.all().delete()
     from sessions_app.services.imports import finish as ending
 
-    complete = ending._complete_main
+    complete = ending.complete_main
 
     def die(*_args):
         raise _Killed
 
-    monkeypatch.setattr(ending, "_complete_main", die)
+    monkeypatch.setattr(ending, "complete_main", die)
     with pytest.raises(_Killed):
         take(path)
     assert list(Session.objects.listed()) == []
-    monkeypatch.setattr(ending, "_complete_main", complete)
+    monkeypatch.setattr(ending, "complete_main", complete)
     take(path)
     assert stored(the_session()) == whole
 

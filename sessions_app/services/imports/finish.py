@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+from array import array
 from datetime import UTC, datetime, timedelta
 from typing import BinaryIO
 
@@ -15,6 +16,7 @@ from sessions_app.events.types import EventType
 from sessions_app.models import Entry, Session, SessionStatus, SourceFile
 from sessions_app.readers.base import AgentCheckpoint, ParseReport, SessionFacts, SourceReading
 from sessions_app.services import signals
+from sessions_app.services.imports import origins
 from sessions_app.services.imports.checkpoints import store_checkpoints
 from sessions_app.services.imports.identity import call_that_started, link_children, project_of
 from sessions_app.services.imports.lanes import Lane
@@ -53,6 +55,7 @@ def finish(*, actor: Actor, writer: SourceWriter, reading: SourceReading, file: 
             tell_imported(actor, main, report)
             writer.insert_new()
             link(main.session, reading)
+            origins.settle(writer.lanes, reading.facts(), is_sub_agent=bool(reading.identity().agent_id))
 
 
 def _settle(writer: SourceWriter, reading: SourceReading, checkpoints: dict[str, list[AgentCheckpoint]], *, inserts_later: bool) -> None:
@@ -93,17 +96,27 @@ def settle_branch(lane: Lane, wanted: set[int]) -> None:
 
 
 def settle_usage(writer: SourceWriter, reading: SourceReading) -> None:
-    """Takes the usage from rows of a message of which a later row tells more."""
-    superseded: dict[str, list[int]] = {}
-    for key, ordinal in reading.superseded_usage():
-        lane = writer.lanes[key]
-        superseded.setdefault(key, []).append(lane.placed[ordinal])
-        if lane.known is not None:
-            lane.known.measure(lane.placed[ordinal], None, "")
+    """Takes the usage from rows of a message of which a later row tells more; gives it to those that were counted late."""
+    superseded: dict[str, array[int]] = {}
+    for correction in reading.usage_corrections():
+        lane = writer.lanes[correction.child_key]
+        index = lane.placed[correction.ordinal]
+        if correction.usage is not None:
+            lane.late_usage[index] = correction.usage
+        else:
+            superseded.setdefault(correction.child_key, array("L")).append(index)
+            if lane.known is not None:
+                lane.known.measure(index, None, "")
     for key, indexes in superseded.items():
         for start in range(0, len(indexes), CHUNK):
             chunk = indexes[start : start + CHUNK]
             Entry.objects.filter(session=writer.lanes[key].session, index__in=chunk, usage__isnull=False).update(usage=None)
+    for lane in writer.lanes.values():
+        for index, usage in lane.late_usage.items():
+            Entry.objects.filter(session=lane.session, index=index, usage__isnull=True).update(usage=msgspec.to_builtins(usage))
+        if lane.late_usage:
+            lane.known = None  # its signal is another one
+            lane.late_usage = {}
 
 
 def complete_main(lane: Lane, facts: SessionFacts, report: ParseReport) -> None:
@@ -115,6 +128,7 @@ def complete_main(lane: Lane, facts: SessionFacts, report: ParseReport) -> None:
         "project_id": lane.session.project_id,
         "agent_version": facts.version,
         "model": facts.model[:100],
+        "window_reported": facts.window,
         "working_directory": facts.cwd[:500],
         "branch": facts.branch[:200],
         "status": _status(session, last, is_open=facts.open_turn),

@@ -6,8 +6,8 @@ from collections.abc import Collection
 
 import msgspec
 
-from sessions_app.engine.counting import estimate_parts
-from sessions_app.engine.entries import chain_prefix_hash
+from sessions_app.engine.counting import ESTIMATOR_VERSION, estimate_parts
+from sessions_app.engine.entries import Usage, chain_prefix_hash
 from sessions_app.engine.shapes import EntryShape
 from sessions_app.engine.terms import Kind, PartKind, Role
 from sessions_app.models import Session, SourceFile
@@ -18,7 +18,7 @@ from sessions_app.services.signal_columns import Known
 ENTRY_FIELDS = (
     "session", "index", "source_id", "parent_source_id", "message_key", "role", "kind", "parts", "annex", "call_id",
     "more_call_ids", "tokens", "prefix_tokens", "prefix_hash", "usage", "model", "timestamp", "off_branch", "meta",
-    "synthetic_time", "is_error", "source_file", "record_ordinal",
+    "synthetic_time", "is_error", "source_file", "record_ordinal", "estimator_version",
 )  # fmt: skip
 _OFF_BRANCH = ENTRY_FIELDS.index("off_branch")
 _USAGE = ENTRY_FIELDS.index("usage")
@@ -42,6 +42,8 @@ class Lane:
         self.settled_from = 0  # entries from this index on were written with their place in the tree known
         self.known = Known() if session._state.adding else None
         self.first_time = self.last_time = self.model = ""
+        self.late_usage: dict[int, Usage] = {}  # index → what a stored entry was counted for after it had been stored
+        self._measured_to = -1  # the last stored entry with usage
         self._key = id_value(session.pk, Session)
         self._skip = 0  # so many entries of the source are stored already
         self._known: dict[str, int] = {}  # source id → index of entries that came from elsewhere
@@ -50,6 +52,8 @@ class Lane:
     def resume(self, source: SourceFile) -> None:
         """Takes what the session holds of this source already; rows that it has from elsewhere are known by their ids."""
         stored = self.session.entries.filter(record_ordinal__isnull=False)
+        measured = self.session.entries.filter(usage__isnull=False).order_by("-index").values_list("index", flat=True)
+        self._measured_to = next(iter(measured[:1]), -1)
         if source.version == 1 and not stored.exclude(source_file=source).exists():
             self.placed = array("L", stored.order_by("index").values_list("index", flat=True).iterator(chunk_size=10_000))
             self._skip = len(self.placed)
@@ -62,13 +66,20 @@ class Lane:
         self._note(parsed)
         if self._skip:
             self._skip -= 1
+            self._note_late(parsed, self.placed[len(self.placed) - self._skip - 1])
             return 0
         known = self._known.get(parsed.source_id) if parsed.source_id else self._known_places.get(record_ordinal)
         if known is not None:
             self.placed.append(known)
+            self._note_late(parsed, known)
             return 0
         self.placed.append(self.next_index)
         return self._append(parsed, source_file, record_ordinal)
+
+    def _note_late(self, parsed: ParsedEntry, index: int) -> None:
+        """The count of a call may be written after the answer: an entry that was stored without it gets it now."""
+        if parsed.usage is not None and index > self._measured_to:
+            self.late_usage[index] = parsed.usage
 
     def _note(self, parsed: ParsedEntry) -> None:
         if parsed.timestamp:
@@ -90,7 +101,7 @@ class Lane:
                 parsed.kind.value, text, json_value(parsed.annex) if parsed.annex else "{}", call_id,
                 json_value(more) if more else "[]", tokens, self.tokens, self.head_hash,
                 parsed, parsed.model[:100], parsed.timestamp, False, parsed.meta,
-                parsed.synthetic_time, is_error, source_file, record_ordinal,
+                parsed.synthetic_time, is_error, source_file, record_ordinal, ESTIMATOR_VERSION,
             ),
         )  # fmt: skip
         if self.known is not None and not self.known.add(_shape(parsed, self.next_index, tokens, call_ids)):

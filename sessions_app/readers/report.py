@@ -1,18 +1,24 @@
-"""The parse report of a rollout, filled while it is read."""
+"""The parse report of a source, filled while it is read."""
 
 import re
 
-from sessions_app.readers.base import MAX_LISTED_PROBLEMS, ParsedEntry, ParseReport, Problem, ProblemKind
+from sessions_app.readers.base import MAX_LISTED_PROBLEMS, ParsedEntry, ParseReport, Problem, ProblemKind, Record
 from sessions_app.readers.lines import Piece
 
+MAX_KINDS = 1_000
+"""Kinds of records that are counted each by itself, and kinds of findings that are listed; of a source that means no good."""
+
+OTHER_KINDS = "(other kinds)"
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d")
 _ZONED = re.compile(r"(?:Z|[+-]\d\d:?\d\d)$")
 _LISTED_ONCE = frozenset({ProblemKind.UNKNOWN_TYPE, ProblemKind.FOREIGN_SESSION, ProblemKind.NAIVE_TIME, ProblemKind.BAD_SHAPE})
-_LOST_KINDS = (ProblemKind.TOO_LONG, ProblemKind.NOT_AN_OBJECT, ProblemKind.TRUNCATED, ProblemKind.UNREADABLE, ProblemKind.NUL_BYTES)
+_LOST_KINDS = (ProblemKind.TOO_LONG, ProblemKind.TRUNCATED, ProblemKind.NOT_AN_OBJECT, ProblemKind.UNREADABLE, ProblemKind.NUL_BYTES)
 
 
 class Place:
     """Where a piece stands, and what was found wrong with it."""
+
+    __slots__ = ("line", "offset", "problems")
 
     def __init__(self, piece: Piece) -> None:
         self.line, self.offset = piece.line, piece.offset
@@ -25,28 +31,35 @@ class Place:
 
 
 class Reporter:
-    """Counts records and problems; lists each problem, but those of one kind and detail that come in masses only once."""
+    """Makes records and counts them. Lists each problem, but those of one kind and detail that come in masses only once."""
 
     def __init__(self, reader: str, version: int) -> None:
         self.report = ParseReport(reader=reader, reader_version=version)
         self._listed: set[tuple[ProblemKind, str]] = set()
         self._last_time = ""
 
-    def note_record(self, piece: Piece, kind: str, entry: ParsedEntry | None, problems: list[Problem]) -> None:
-        report = self.report
-        report.bytes_read += len(piece.raw)
-        report.lines = piece.line
+    def record(self, piece: Piece, kind: str, entry: ParsedEntry | None, problems: list[Problem]) -> Record:
+        """The record of a piece, counted. `problems` are all of it, those of its bytes included."""
+        report, raw = self.report, piece.raw
+        report.bytes_read += len(raw)
+        report.lines = piece.line + max(0, raw.count(b"\n") - raw.endswith(b"\n"))
         report.records += 1
-        report.by_kind[kind] = report.by_kind.get(kind, 0) + 1
-        report.entries += entry is not None
-        self.note_problems(problems)
+        counted = kind if kind in report.by_kind or len(report.by_kind) < MAX_KINDS else OTHER_KINDS
+        report.by_kind[counted] = report.by_kind.get(counted, 0) + 1
+        if entry is not None:
+            report.entries += 1
+            report.side_chain_entries += bool(entry.child_key)
+        if problems:
+            self.note_problems(problems)
+        return Record(line=piece.line, offset=piece.offset, length=len(raw), kind=kind, raw=raw, entry=entry, problems=tuple(problems))
 
     def note_problems(self, problems: list[Problem]) -> None:
         report = self.report
         for problem in problems:
             report.by_problem[problem.kind] = report.by_problem.get(problem.kind, 0) + 1
+            report.duplicates += problem.kind is ProblemKind.DUPLICATE
             if problem.kind in _LISTED_ONCE:
-                if (problem.kind, problem.detail) in self._listed:
+                if (problem.kind, problem.detail) in self._listed or len(self._listed) >= MAX_KINDS:
                     continue
                 self._listed.add((problem.kind, problem.detail))
             if len(report.problems) < MAX_LISTED_PROBLEMS:
