@@ -9,12 +9,18 @@ from django.core.asgi import get_asgi_application
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "project.settings.embedded")
 http_application = get_asgi_application()
 
+from django.conf import settings  # noqa: E402
+
 from project.origins import SameOriginOnly  # noqa: E402
+from project.proxies import ForwardedAddress  # noqa: E402
 from sessions_app.live.routing import websocket_urlpatterns  # noqa: E402  needs the loaded applications
 
-application = ProtocolTypeRouter(
-    {
-        "http": http_application,
-        "websocket": SameOriginOnly(AuthMiddlewareStack(URLRouter(websocket_urlpatterns))),  # type: ignore[arg-type]  # any pattern will do
-    },
+application = ForwardedAddress(
+    ProtocolTypeRouter(
+        {
+            "http": http_application,
+            "websocket": SameOriginOnly(AuthMiddlewareStack(URLRouter(websocket_urlpatterns))),  # type: ignore[arg-type]  # any pattern will do
+        },
+    ),
+    settings.PROXIES,
 )

@@ -2,7 +2,7 @@
 
 from django.urls import include, path
 
-from sessions_app.views import accounts, compactions, events, health, history, imports, raw, sessions, styleguide
+from sessions_app.views import accounts, compactions, events, health, history, imports, raw, sessions, styleguide, users
 
 session_urls = [
     path("", history.session_detail, name="session-detail"),
@@ -29,10 +29,21 @@ import_urls = [
     path("<uuid:run_id>/cancel/", imports.import_cancel, name="import-cancel"),
 ]
 
+user_urls = [
+    path("", users.user_list, name="user-list"),
+    path("unlock/", users.lock_lift, name="lock-lift"),
+    path("<int:user_id>/", users.user_detail, name="user-detail"),
+    path("<int:user_id>/role/", users.user_role, name="user-role"),
+    path("<int:user_id>/active/", users.user_switch, name="user-switch"),
+    path("<int:user_id>/password/", users.user_reset, name="user-reset"),
+]
+
 urlpatterns = [
     path("", sessions.session_list, name="session-list"),
     path("sign-in/", accounts.sign_in, name="sign-in"),
     path("sign-out/", accounts.sign_out, name="sign-out"),
+    path("password/", accounts.password_change, name="password-change"),
+    path("users/", include(user_urls)),
     path("sessions/<uuid:session_id>/", include(session_urls)),
     path("imports/", include(import_urls)),
     path("styleguide/", styleguide.styleguide, name="styleguide"),

@@ -1,5 +1,6 @@
 """Settings that every form of the product shares."""
 
+from datetime import timedelta
 from pathlib import Path
 
 from csp.constants import NONE, SELF
@@ -25,6 +26,7 @@ INSTALLED_APPS = [
     "django.contrib.sessions",
     "django.contrib.messages",
     "django.contrib.staticfiles",
+    "axes",
     "channels",
     "csp",
     "django_htmx",
@@ -35,11 +37,11 @@ MIDDLEWARE = [
     "project.middleware.request_context",
     "django.middleware.security.SecurityMiddleware",
     "csp.middleware.CSPMiddleware",
-    "django.contrib.sessions.middleware.SessionMiddleware",
+    "sessions_app.views.sign_in_middleware.SlidingSessions",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
-    "django.contrib.auth.middleware.LoginRequiredMiddleware",
+    "sessions_app.views.sign_in_middleware.SignInRequired",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
@@ -86,6 +88,24 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
 ]
 
+AUTHENTICATION_BACKENDS = ["axes.backends.AxesStandaloneBackend", "django.contrib.auth.backends.ModelBackend"]
+AXES_HANDLER = "sessions_app.services.throttle.Throttle"
+AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
+AXES_FAILURE_LIMIT = ENV.positive("SIGN_IN_FAILURES")
+AXES_COOLOFF_TIME = timedelta(minutes=ENV.positive("SIGN_IN_LOCK_MINUTES"))
+AXES_RESET_COOL_OFF_ON_FAILURE_DURING_LOCKOUT = False
+AXES_RESET_ON_SUCCESS = True
+AXES_DISABLE_ACCESS_LOG = True  # the event log tells of sign-ins
+AXES_USERNAME_CALLABLE = "sessions_app.services.throttle.name_key"
+AXES_CLIENT_IP_CALLABLE = "sessions_app.services.throttle.address_of"
+AXES_VERBOSE = False
+AXES_ENABLE_ADMIN = False
+SILENCED_SYSTEM_CHECKS = ["axes.W002"]  # the page itself says what a lock means, without the middleware
+PROXIES = ENV.number("PROXIES")
+
+SESSION_ENGINE = "sessions_app.services.sign_in_store"
+SESSION_IDLE = timedelta(minutes=ENV.positive("SESSION_IDLE_MINUTES"))
+SESSION_COOKIE_AGE = ENV.positive("SESSION_HOURS") * 3600
 SESSION_COOKIE_NAME = "palimpsest_session"
 SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = "Lax"

@@ -33,6 +33,11 @@ VARIABLES = (
     Variable("LOG_FORMAT", "str", "console", "`console` or `json`."),
     Variable("LOG_LEVEL", "str", "INFO", "Lowest level that is logged."),
     Variable("UPLOAD_MAX_MB", "int", 512, "Largest file that the upload page takes, in megabytes. The command line takes any size."),
+    Variable("PROXIES", "int", 0, "How many proxies stand in front, whose `X-Forwarded-For` is believed. 0: the header is not looked at."),
+    Variable("SESSION_IDLE_MINUTES", "int", 120, "A sign-in ends after so many minutes without a page being asked for."),
+    Variable("SESSION_HOURS", "int", 12, "A sign-in ends after so many hours in any case."),
+    Variable("SIGN_IN_FAILURES", "int", 5, "After so many wrong passwords, sign-in with that name from that address is locked."),
+    Variable("SIGN_IN_LOCK_MINUTES", "int", 15, "How long that lock lasts. An admin can lift it."),
     Variable("USER", "str", "", "Name under which commands act; without it they act as `cli:<system user>` with admin rights."),
 )
 
@@ -63,6 +68,13 @@ class Env:
     def number(self, name: str) -> int:
         value = self._values[name]
         assert isinstance(value, int)
+        return value
+
+    def positive(self, name: str) -> int:
+        """A number of at least 1. Raises `ImproperlyConfigured` on a smaller one."""
+        value = self.number(name)
+        if value < 1:
+            raise ImproperlyConfigured(f"{PREFIX}{name} must be at least 1, and it is {value}. Nothing was started.")
         return value
 
     def flag(self, name: str) -> bool:

@@ -23,6 +23,8 @@ from sessions_app.services.compactions import lease
 from sessions_app.services.compactions.endings import NEVER_IDLE, WORKER_LOST, end
 from sessions_app.services.compactions.request import start_waiting
 from sessions_app.services.imports.runs import IMPORTS_STREAM
+from sessions_app.services.sign_in_store import forget_ended
+from sessions_app.services.throttle import forget_old_failures
 
 SWEEPER = system_actor("sweeper")
 EVERY_S = 10
@@ -47,6 +49,8 @@ class SweepReport:
     imports_requeued: int = 0
     idled: int = 0
     indexed: int = 0
+    sign_ins_ended: int = 0
+    failures_forgotten: int = 0
 
     def words(self) -> str:
         """The report in one line."""
@@ -66,6 +70,8 @@ def sweep(*, at_start: bool = False) -> SweepReport:
         imports_requeued=_requeue_imports() if at_start else 0,
         idled=_idle_quiet_sessions(),
         indexed=search_index.index_lagging(for_s=INDEX_S),
+        sign_ins_ended=forget_ended(),
+        failures_forgotten=forget_old_failures(),
     )
 
 

@@ -27,7 +27,11 @@ class Shell:
     nav: tuple[NavItem, ...]
 
 
-_SECTIONS = {"Sessions": ("session-list", ("session", "entry", "part", "compaction")), "Imports": ("import-list", ("import",))}
+_SECTIONS = {
+    "Sessions": ("session-list", ("session", "entry", "part", "compaction"), Action.READ),
+    "Imports": ("import-list", ("import",), Action.IMPORT),
+    "Users": ("user-list", ("user",), Action.MANAGE_USERS),
+}
 
 
 def shell(request: HttpRequest) -> dict[str, object]:
@@ -38,11 +42,7 @@ def shell(request: HttpRequest) -> dict[str, object]:
         return {"shell": Shell(role="", nav=())}
     here = (request.resolver_match.url_name or "").partition("-")[0] if request.resolver_match else ""
     allowed = permissions.ACTIONS_BY_ROLE[role]
-    nav = [
-        NavItem(label, reverse(name), here in owned)
-        for label, (name, owned) in _SECTIONS.items()
-        if name != "import-list" or Action.IMPORT in allowed
-    ]
+    nav = [NavItem(label, reverse(name), here in owned) for label, (name, owned, action) in _SECTIONS.items() if action in allowed]
     if settings.DEBUG:
         nav.append(NavItem("Style guide", reverse("styleguide"), here == "styleguide"))
     return {"shell": Shell(role=role, nav=tuple(nav))}
