@@ -21,7 +21,7 @@ UNKNOWN = "?"
 CLOCK_SLACK = timedelta(minutes=1)
 
 
-class Throttle(AxesDatabaseHandler):
+class Throttle(AxesDatabaseHandler):  # type: ignore[misc]  # untyped
     """Counts failures in the database, so that all processes see them. Browser and form do not matter to it."""
 
     def user_login_failed(self, sender: Any, credentials: dict[str, Any], request: HttpRequest | None = None, **more: Any) -> None:
@@ -29,7 +29,7 @@ class Throttle(AxesDatabaseHandler):
             # A row for each browser's name would be as many as somebody likes to send.
             request.axes_user_agent = request.axes_http_accept = request.axes_path_info = ""  # type: ignore[attr-defined]
             asked, sent = request.GET, request.POST
-            request.GET = request.POST = QueryDict()  # type: ignore[assignment]  # else it keeps all fields but the password
+            request.GET = request.POST = QueryDict()  # else it keeps all fields but the password
         try:
             super().user_login_failed(sender, credentials, request, **more)
         finally:
