@@ -12,10 +12,9 @@ from django.contrib.sessions.backends.base import SessionBase
 from django.http import HttpRequest
 from django.utils.crypto import constant_time_compare
 
-from sessions_app.events import log
+from sessions_app.events import log, refusals
 from sessions_app.events.actors import Actor
-from sessions_app.events.types import EventType
-from sessions_app.models import ActorKind, EventResult, Session
+from sessions_app.models import ActorKind, Session
 
 OPERATORS, SUPPORT, ADMINS = "operators", "support", "admins"
 ROLE_BY_GROUP = {ADMINS: "admin", SUPPORT: "support", OPERATORS: "operator"}  # strongest first
@@ -130,15 +129,8 @@ def require(actor: Actor, action: Action, *, target: tuple[str, str] = ("", ""),
     """Lets the actor pass, or writes the refusal down and raises `NoAccess` (no role) or `ActionRefused`."""
     if allows(actor, action):
         return
-    log.append(
-        stream or log.access_stream(),
-        EventType.ACCESS_REFUSED,
-        actor=actor,
-        result=EventResult.REFUSED,
-        target=target,
-        reason=f"role {actor.role or 'none'} may not {action.value}",
-        payload={"action": action.value},
-    )
+    reason = f"role {actor.role or 'none'} may not {action.value}"
+    refusals.record(actor=actor, reason=reason, target=target, stream=stream, payload={"action": action.value})
     if not allows(actor, Action.READ):
         raise NoAccess("Your account is in no group, so there is nothing to show. An admin can add it to one.")
     raise ActionRefused(action, actor.role)
@@ -158,13 +150,5 @@ def access_session(actor: Actor, session_id: uuid.UUID | str, action: Action) ->
 
 def unknown_session(actor: Actor, named: str, action: Action) -> NoAccess:
     """Writes down that somebody asked for a session that is not there; returns what to raise. `named`: an id or part of one."""
-    log.append(
-        log.access_stream(),
-        EventType.ACCESS_REFUSED,
-        actor=actor,
-        result=EventResult.REFUSED,
-        target=("session", named[:64]),
-        reason="no such session",
-        payload={"action": action.value},
-    )
+    refusals.record(actor=actor, reason="no such session", target=("session", named[:64]), payload={"action": action.value})
     return NoAccess("There is no such session.")

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import partial
 
 import structlog
-from django.db import connection, transaction
+from django.db import InterfaceError, OperationalError, connection, transaction
 
 from sessions_app.events import log
 from sessions_app.events.actors import Actor
@@ -86,15 +86,25 @@ class Writer:
         while True:
             batch = self._next()
             try:
-                with transaction.atomic():
-                    for write in batch:
-                        write()
-            except Exception as error:  # noqa: BLE001  whatever it is, the events are kept and tried again
+                _write_all(batch)
+            except (OperationalError, InterfaceError) as error:  # locked, full, gone: it may come back
                 logger.warning("events_wait", waiting=len(batch), error=type(error).__name__)
                 self._put_back(batch)
                 time.sleep(RETRY_S)
+            except Exception as error:  # noqa: BLE001  one of them cannot be written at all: the others still can
+                logger.warning("events_one_by_one", waiting=len(batch), error=type(error).__name__)
+                self._write_singly(batch)
             finally:
                 connection.close()
+
+    def _write_singly(self, batch: list[Callable[[], object]]) -> None:
+        for write in batch:
+            try:
+                _write_all([write])
+            except (OperationalError, InterfaceError):
+                self._put_back([write])
+            except Exception:
+                logger.exception("event_lost")
 
     def _next(self) -> list[Callable[[], object]]:
         with self._changed:
@@ -108,6 +118,12 @@ class Writer:
     def _put_back(self, batch: list[Callable[[], object]]) -> None:
         with self._changed:
             self._waiting.extendleft(reversed(batch))
+
+
+def _write_all(batch: list[Callable[[], object]]) -> None:
+    with transaction.atomic():
+        for write in batch:
+            write()
 
 
 def _start_anew() -> None:

@@ -104,17 +104,17 @@ def opened_event(opened: AuditEvent, targets: Targets) -> OpenedEvent:
     )
 
 
-def changes_of(before: object, after: object) -> tuple[Change, ...]:
-    """What differs, field by field; a value that is no object counts as one field."""
+def changes_of(before: object, after: object, *, indent: bool = True) -> tuple[Change, ...]:
+    """What differs, field by field; a value that is no object counts as one field. `indent`: nested values on several lines."""
     if before is None and after is None:
         return ()
     if not all(isinstance(value, dict | None) for value in (before, after)):
-        return (Change("value", _text(before), _text(after)),)
+        return (Change("value", _text(before, indent), _text(after, indent)),)
     old: dict[str, object] = before if isinstance(before, dict) else {}
     new: dict[str, object] = after if isinstance(after, dict) else {}
     fields = [*old, *(field for field in new if field not in old)]
     return tuple(
-        Change(field, _text(old[field]) if field in old else None, _text(new[field]) if field in new else None)
+        Change(field, _text(old[field], indent) if field in old else None, _text(new[field], indent) if field in new else None)
         for field in fields
         if field not in old or field not in new or old[field] != new[field]
     )
@@ -145,7 +145,7 @@ def _line(event: Event, targets: Targets) -> AuditLine:
 def _facts(event: Event) -> str:
     changes = [
         f"{change.field.replace('_', ' ')} {change.before or 'none'} → {change.after or 'none'}"
-        for change in changes_of(event.before, event.after)[:3]
+        for change in changes_of(event.before, event.after, indent=False)[:3]
     ]
     return " · ".join(filter(None, [event.reason, *changes, facts_of(event)]))
 
@@ -176,10 +176,10 @@ def _session(identifier: str, targets: Targets) -> Target:
     )
 
 
-def _text(value: object) -> str:
-    text = value if isinstance(value, str) else _json(value)
+def _text(value: object, indent: bool) -> str:  # noqa: FBT001  handed on
+    text = value if isinstance(value, str) else _json(value, indent=indent)
     return text if len(text) <= MAX_VALUE_CHARS else f"{text[:MAX_VALUE_CHARS]} … ({len(text):,} characters)"
 
 
-def _json(value: object) -> str:
-    return orjson.dumps(value, option=orjson.OPT_INDENT_2).decode()
+def _json(value: object, *, indent: bool = True) -> str:
+    return orjson.dumps(value, option=orjson.OPT_INDENT_2 if indent else None).decode()
