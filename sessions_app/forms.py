@@ -10,12 +10,14 @@ from django.contrib.auth.forms import AuthenticationForm
 from django.core.exceptions import BadRequest, ValidationError
 from django.core.files.uploadedfile import UploadedFile
 
-from sessions_app.engine.terms import Lineage, Profile
+from sessions_app.engine.terms import Kind, Lineage, Profile, Role
 from sessions_app.models import ActorKind, EventResult, SessionKind, SessionStatus
 from sessions_app.selectors.audit import FAMILIES, AuditFilters
 from sessions_app.selectors.compact_preview import MAX_INSTRUCTIONS_CHARS
 from sessions_app.selectors.history import HistoryOptions, Layout
 from sessions_app.selectors.history_window import Detail
+from sessions_app.selectors.search_query import SearchQuery, parse_query
+from sessions_app.selectors.search_sql import SearchFilters
 from sessions_app.selectors.session_filters import VIEWS, SessionFilters
 from sessions_app.selectors.session_list import DEFAULT_SORT, ORDERINGS
 
@@ -96,6 +98,36 @@ class SessionListForm(forms.Form):
         """The column, and whether its natural direction is reversed. Call `filters` first."""
         sort = self.cleaned_data["sort"] or DEFAULT_SORT
         return sort.removeprefix("-"), sort.startswith("-")
+
+
+class SearchForm(forms.Form):
+    """The address of a search: what for, in what, from which hit on. Any text can be searched for."""
+
+    q = forms.CharField(required=False, strip=False)
+    agent = forms.CharField(max_length=40, required=False)
+    role = forms.ChoiceField(choices=[(role.value, role.value) for role in Role], required=False)
+    kind = forms.ChoiceField(choices=[(kind.value, kind.value) for kind in Kind], required=False)
+    session = forms.UUIDField(required=False)
+    since = forms.DateField(required=False)
+    until = forms.DateField(required=False)
+    after = forms.CharField(max_length=2000, required=False)
+
+    def asked(self) -> tuple[SearchQuery, SearchFilters, str]:
+        """The query, what narrows it, and where its page starts. Raises `BadRequest` on a value that a filter cannot have."""
+        wrong = [] if self.is_valid() else [name for name in self.errors if name != "q"]
+        if wrong:
+            raise BadRequest(f"The filter {', '.join(wrong)} has a value that it cannot have. Clear it and choose again.")
+        data = self.cleaned_data
+        filters = SearchFilters(
+            agent=data["agent"],
+            role=data["role"],
+            kind=data["kind"],
+            session=str(data["session"] or ""),
+            since=data["since"],
+            until=data["until"],
+        )
+        # A text with a NUL is none for the field, and one to look for all the same.
+        return parse_query(self.data.get("q", "")), filters, data["after"]
 
 
 class HistoryForm(forms.Form):

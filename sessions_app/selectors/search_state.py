@@ -25,8 +25,8 @@ class IndexState:
 def lagging_sessions(condition: Q | None = None) -> list[tuple[uuid.UUID, int]]:
     """(session, first entry that is not indexed) of complete sessions, the latest active first; one query."""
     rows = Session.objects.filter(condition or Q(), is_complete=True)
-    rows = rows.annotate(indexed=Coalesce(Max("search_blocks__last_index") + 1, 0)).filter(entry_count__gt=F("indexed"))
-    return list(rows.order_by("-last_activity_at").values_list("pk", "indexed"))
+    counted = rows.annotate(indexed=Coalesce(Max("search_blocks__last_index") + 1, 0))
+    return list(counted.filter(entry_count__gt=F("indexed")).order_by("-last_activity_at").values_list("pk", "indexed"))
 
 
 def index_state() -> IndexState:

@@ -1,0 +1,275 @@
+"""Hits of a search: over all sessions, best first, or within one, in its order."""
+
+import base64
+import binascii
+import uuid
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+import msgspec
+from django.db.models import Q
+
+from sessions_app.engine.entries import Part
+from sessions_app.engine.terms import Kind, Role
+from sessions_app.models import Entry, Session
+from sessions_app.selectors.agents import agent_name
+from sessions_app.selectors.keyset import CursorError
+from sessions_app.selectors.search_query import SearchQuery
+from sessions_app.selectors.search_snippets import Piece, snippet, title_pieces
+from sessions_app.selectors.search_sql import SearchFilters, rows_of, search_index
+from sessions_app.selectors.search_state import IndexState, index_state
+from sessions_app.selectors.search_text import blob_texts, blobs_of, fold, parts_of, searchable
+from sessions_app.selectors.session_filters import Choice, FilterChoices
+
+PAGE_HITS = 50
+TITLE_HITS = 8
+COUNTED = 1_000
+INSIDE_A_SESSION = 300
+BLOCKS_A_READ, READS = 8, 5
+"""Where no index of words helps, so many blocks of entries are read for one page; the next page goes on from there."""
+
+
+@dataclass(frozen=True)
+class Hit:
+    """An entry that was found."""
+
+    session_id: uuid.UUID
+    title: str
+    agent: str
+    is_sub_agent: bool
+    index: int
+    role: str
+    kind: str
+    timestamp: str
+    pieces: tuple[Piece, ...]
+    is_capped: bool  # it says more than is searched
+
+
+@dataclass(frozen=True)
+class TitleHit:
+    """A session whose title was found."""
+
+    session_id: uuid.UUID
+    pieces: tuple[Piece, ...]
+    agent: str
+    entries: int
+    active_at: datetime
+
+
+class Place(msgspec.Struct, frozen=True, array_like=True):
+    """Where the next page goes on: behind a ranked hit, or within the blocks that are read."""
+
+    rank: float | None = None
+    entry: int = 0
+    block: int | None = None
+    index: int = -1
+    first: int = 1  # number of its first hit
+
+    def encode(self) -> str:
+        return base64.urlsafe_b64encode(msgspec.json.encode(self)).decode().rstrip("=")
+
+    @staticmethod
+    def decode(text: str) -> "Place | None":
+        """The place that `encode` wrote, None for an empty text. Raises `CursorError` on anything else."""
+        if not text:
+            return None
+        try:
+            place = msgspec.json.decode(base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True), type=Place)
+        except (msgspec.MsgspecError, binascii.Error, ValueError) as error:
+            raise CursorError from error
+        if abs(place.entry) >= 2**62 or abs(place.block or 0) >= 2**62:
+            raise CursorError
+        return place
+
+
+@dataclass(frozen=True)
+class SearchPage:
+    """One page of hits, and what is to be said about them."""
+
+    query: SearchQuery
+    filters: SearchFilters
+    titles: tuple[TitleHit, ...]
+    hits: tuple[Hit, ...]
+    first: int
+    total: int  # entries that hold the words, COUNTED at most; only where nothing else narrows them
+    next: str
+    state: IndexState
+
+    @property
+    def last(self) -> int:
+        return self.first + len(self.hits) - 1
+
+    @property
+    def has_more_than_counted(self) -> bool:
+        return self.total >= COUNTED
+
+
+@dataclass(frozen=True)
+class _Found:
+    """An entry in the making of a page."""
+
+    entry: int
+    rank: float | None = None
+
+
+def search_page(query: SearchQuery, filters: SearchFilters, after: str = "") -> SearchPage:
+    """At most `PAGE_HITS` hits from the place `after` on. The number of queries does not grow with the sessions.
+
+    Raises `CursorError`.
+    """
+    place = Place.decode(after) or Place()
+    if query.is_empty:
+        return SearchPage(query, filters, (), (), 1, 0, "", index_state())
+    found, following = _found(query, filters, place)
+    hits = hits_of(query, [one.entry for one in found])
+    is_narrowed = filters.is_set or query.signs or not query.has_words
+    return SearchPage(
+        query=query,
+        filters=filters,
+        titles=_titles(query, filters) if not after else (),
+        hits=hits,
+        first=place.first,
+        total=0 if is_narrowed else search_index().counted(query, COUNTED),
+        next=msgspec.structs.replace(following, first=place.first + len(hits)).encode() if following else "",
+        state=index_state(),
+    )
+
+
+def _found(query: SearchQuery, filters: SearchFilters, place: Place) -> tuple[list[_Found], Place | None]:
+    """Entries for one page, and the place behind them if there may be more: first by words, then what stands inside words."""
+    found: list[_Found] = []
+    if query.has_words and not query.signs and place.block is None:
+        after = None if place.rank is None else (place.rank, place.entry)
+        rows = search_index().ranked(query, filters, after, PAGE_HITS + 1)
+        found = [_Found(entry, rank=rank) for rank, entry in rows[:PAGE_HITS]]
+        if len(rows) > PAGE_HITS:
+            return found, Place(rank=found[-1].rank, entry=found[-1].entry)
+    if query.has_words and not query.signs and not query.looks_inside_words:
+        return found, None
+    if query.has_words and not query.signs and not query.pieces:
+        return found, None
+    more, following = inside(query, filters, place, PAGE_HITS - len(found))
+    return found + more, following
+
+
+def inside(query: SearchQuery, filters: SearchFilters, place: Place, limit: int) -> tuple[list[_Found], Place | None]:
+    """Entries that hold the terms somewhere, and as words not all of them; verified on their texts, the newest blocks first."""
+    found: list[_Found] = []
+    up_to = place.block
+    for _ in range(READS):
+        blocks = search_index().blocks(query, filters, up_to, BLOCKS_A_READ + 1)
+        holding = [
+            (block, index, entry)
+            for block, index, entry, text in _texts(blocks[:BLOCKS_A_READ], filters)
+            if (block != place.block or index > place.index) and query.holds(fold(text))
+        ]
+        known = search_index().having_words(query, [entry for _, _, entry in holding]) if not query.signs else set()
+        for block, index, entry in holding:
+            if entry in known:
+                continue
+            if len(found) == limit:
+                return found, Place(block=block, index=index - 1)
+            found.append(_Found(entry))
+        if len(blocks) <= BLOCKS_A_READ:
+            return found, None
+        up_to = blocks[BLOCKS_A_READ]
+    return found, Place(block=up_to)
+
+
+def inside_session(query: SearchQuery, filters: SearchFilters) -> tuple[list[int], bool]:
+    """Indexes of at most a few hundred entries that hold the terms somewhere, and whether more was left unread."""
+    found, following = inside(query, filters, Place(), INSIDE_A_SESSION)
+    return list(Entry.objects.filter(pk__in=[one.entry for one in found]).values_list("index", flat=True)), following is not None
+
+
+def _texts(blocks: Sequence[int], filters: SearchFilters) -> Iterator[tuple[int, int, int, str]]:
+    """(block, index, entry id, text) of the entries of these blocks that the filters let through."""
+    if not blocks:
+        return
+    condition, values = filters.conditions()
+    marks = ", ".join(["%s"] * len(blocks))
+    rows = rows_of(  # marks and conditions of our own
+        "SELECT b.id, {place}, e.id, e.parts FROM {block} b"  # noqa: S608
+        " JOIN {entry} e ON e.session_id = b.session_id AND {place} BETWEEN b.first_index AND b.last_index"
+        f" JOIN {{session}} s ON s.id = e.session_id WHERE b.id IN ({marks}){condition} ORDER BY b.id DESC, {{place}}",
+        [*blocks, *values],
+    )
+    parsed = [(block, index, entry, parts_of(parts)) for block, index, entry, parts in rows]
+    long_texts = blob_texts({blob for *_, parts in parsed for blob in blobs_of(parts)})
+    for block, index, entry, parts in parsed:
+        yield block, index, entry, searchable(parts, long_texts)[0]
+
+
+def hits_of(query: SearchQuery, ids: Sequence[int]) -> tuple[Hit, ...]:
+    """The hits of these entries, in this order, with what stands around the terms; three queries at most."""
+    rows = Entry.objects.filter(pk__in=ids, session__is_complete=True).values_list(
+        "pk", "session_id", "session__title", "session__agent", "session__relation", "index", "role", "kind", "timestamp", "parts"
+    )
+    by_id = {row[0]: (*row[:-1], parts_of(row[-1])) for row in rows}
+    snippets = dict(_snippets(query, ((key, row[-1]) for key, row in by_id.items())))
+    return tuple(
+        Hit(
+            session_id=session_id,
+            title=title or "Untitled",
+            agent=agent_name(agent),
+            is_sub_agent=relation == "sub_agent",
+            index=index,
+            role=role,
+            kind=kind,
+            timestamp=timestamp,
+            pieces=snippets[key][0],
+            is_capped=snippets[key][1],
+        )
+        for key, session_id, title, agent, relation, index, role, kind, timestamp, _ in (by_id[one] for one in ids if one in by_id)
+    )
+
+
+def _snippets(query: SearchQuery, entries: Iterable[tuple[int, tuple[Part, ...]]]) -> Iterator[tuple[int, tuple[tuple[Piece, ...], bool]]]:
+    """Snippets by entry. Long texts are fetched only for entries whose beginning does not hold the terms."""
+    later = []
+    for key, parts in entries:
+        text, is_capped = searchable(parts, {})
+        blobs = tuple(blobs_of(parts))
+        pieces = snippet(text, query.marks)
+        if blobs and not any(piece.is_match for piece in pieces):
+            later.append((key, parts, blobs))
+        else:
+            yield key, (pieces, is_capped or any(part.chars > 73_728 for part in parts))
+    long_texts = blob_texts({blob for _, _, blobs in later for blob in blobs})
+    for key, parts, _ in later:
+        text, is_capped = searchable(parts, long_texts)
+        yield key, (snippet(text, query.marks), is_capped)
+
+
+def _titles(query: SearchQuery, filters: SearchFilters) -> tuple[TitleHit, ...]:
+    """Sessions with all terms in their titles, the latest active first; none where hits are narrowed to entries of some kind."""
+    if filters.role or filters.kind or filters.session:
+        return ()
+    condition = Q(is_complete=True)
+    for term in query.wanted:
+        condition &= Q(title__icontains=term.text)
+    for term in query.excluded:
+        condition &= ~Q(title__icontains=term.text)
+    if filters.agent:
+        condition &= Q(agent=filters.agent)
+    if filters.since:
+        condition &= Q(last_activity_at__date__gte=filters.since)
+    if filters.until:
+        condition &= Q(started_at__date__lte=filters.until) | Q(started_at=None)
+    rows = Session.objects.filter(condition).order_by("-last_activity_at")[:TITLE_HITS]
+    return tuple(
+        TitleHit(pk, title_pieces(title, query.marks), agent_name(agent), entries, active_at)
+        for pk, title, agent, entries, active_at in rows.values_list("pk", "title", "agent", "entry_count", "last_activity_at")
+    )
+
+
+def search_choices(filters: SearchFilters) -> tuple[FilterChoices, ...]:
+    """What the filters offer; one query."""
+    agents = Session.objects.filter(is_complete=True).values_list("agent", flat=True).order_by("agent").distinct()
+    offered = (
+        FilterChoices("agent", "Agent", tuple(Choice(agent, agent_name(agent)) for agent in agents)),
+        FilterChoices("role", "Role", tuple(Choice(role, role) for role in Role)),
+        FilterChoices("kind", "Kind", tuple(Choice(kind, kind) for kind in Kind)),
+    )
+    return tuple(choice.choosing(getattr(filters, choice.name), getattr(filters, choice.name)) for choice in offered)
