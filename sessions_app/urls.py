@@ -2,7 +2,7 @@
 
 from django.urls import include, path
 
-from sessions_app.views import accounts, compactions, events, health, history, imports, raw, sessions, styleguide, users
+from sessions_app.views import accounts, compactions, events, health, history, imports, raw, search, sessions, styleguide, users
 
 session_urls = [
     path("", history.session_detail, name="session-detail"),
@@ -44,6 +44,7 @@ urlpatterns = [
     path("sign-out/", accounts.sign_out, name="sign-out"),
     path("password/", accounts.password_change, name="password-change"),
     path("users/", include(user_urls)),
+    path("search/", search.search, name="search"),
     path("sessions/<uuid:session_id>/", include(session_urls)),
     path("imports/", include(import_urls)),
     path("styleguide/", styleguide.styleguide, name="styleguide"),
