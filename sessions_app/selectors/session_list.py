@@ -24,7 +24,7 @@ DEFAULT_SORT = "active"
 _COLUMNS = (
     "title", "agent", "model", "kind", "status", "labels", "entry_count", "compaction_count", "failure_count", "warning_count",
     "signal_tokens", "signal_origin", "signal_scope", "signal_measured_at", "window", "trigger_tokens", "pressure",
-    "last_activity_at", "project__name", "running__chunk_index", "running__chunk_count",
+    "last_activity_at", "project__name", "running__chunk_index", "running__chunk_count", "relation",
 )  # fmt: skip
 
 
@@ -64,6 +64,7 @@ class SessionRow:
     chunk: tuple[int, int] | None  # of how many, while a compaction summarises
     failures: int
     warnings: int
+    relation: str = ""  # `fork`, `continuation`, or empty
 
 
 @dataclass(frozen=True)
@@ -158,6 +159,7 @@ def _row(session: Session) -> SessionRow:
         chunk=(running.chunk_index, running.chunk_count) if running and running.chunk_count else None,
         failures=session.failure_count,
         warnings=session.warning_count,
+        relation=session.relation,
     )
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from sessions_app.engine.terms import Scope, SkipReason, Status
-from sessions_app.models import Compaction, Session, SessionKind, SessionStatus
+from sessions_app.models import Compaction, Session, SessionKind, SessionRelation, SessionStatus
 from sessions_app.selectors.agents import agent_name
 from sessions_app.selectors.followed import session_cursor
 
@@ -31,6 +31,21 @@ _FILLS = {"system": "system", "block": "block", "results": "tools", "calls": "to
 _FILL_WORDS = {"system": "system", "block": "block", "tools": "calls and results", "text": "text"}
 
 
+MOST_KIN = 20
+"""Copies of a session that its page names."""
+
+_KIN_WORDS = {SessionRelation.FORK: ("fork of", "forked as"), SessionRelation.CONTINUATION: ("continues", "continued in")}
+
+
+@dataclass(frozen=True)
+class Kin:
+    """A session that this one was copied from or goes on from, or the other way round; `words` stand before its title."""
+
+    id: uuid.UUID
+    title: str
+    words: str
+
+
 @dataclass(frozen=True)
 class GaugeSegment:
     """A stretch of the bar: `x` and `width` are per cent of the context window."""
@@ -48,6 +63,7 @@ class Gauge:
 
     tokens: int | None
     window: int
+    is_window_reported: bool  # by the agent
     share: float
     trigger_tokens: int
     trigger_share: float
@@ -103,8 +119,10 @@ class SessionHeader:
     labels: tuple[str, ...]
     started_at: datetime | None
     branch: str
-    parent_id: uuid.UUID | None
+    parent_id: uuid.UUID | None  # of a sub-agent
     parent_title: str
+    inherited_count: int  # entries that are copies
+    is_origin_known: bool  # the session that they were copied from is stored: what they cost is counted there
     gauge: Gauge
     button: CompactButton
 
@@ -119,6 +137,7 @@ def header(session_id: uuid.UUID | str) -> SessionHeader:
 def header_of(session: Session, seq: int) -> SessionHeader:
     """The head of a page from a row with its `project`, `parent` and `running`; no query."""
     running = session.running if session.running and session.running.is_open else None
+    parent = session.parent if session.relation == SessionRelation.SUB_AGENT else None
     return SessionHeader(
         id=session.pk,
         title=session.title,
@@ -138,11 +157,24 @@ def header_of(session: Session, seq: int) -> SessionHeader:
         labels=tuple(session.labels),
         started_at=session.started_at,
         branch=session.branch,
-        parent_id=session.parent_id,
-        parent_title=session.parent.title if session.parent else "",
+        parent_id=parent.pk if parent else None,
+        parent_title=parent.title if parent else "",
+        inherited_count=session.inherited_count,
+        is_origin_known=session.parent_id is not None,
         gauge=_gauge(session, running),
         button=_button(session, running),
     )
+
+
+def kin_of(session: Session) -> tuple[Kin, ...]:
+    """Where a session (with its `parent`) is from, and what became of it in other files; one query."""
+    found = []
+    if session.parent and session.relation in _KIN_WORDS:
+        found.append(Kin(session.parent.pk, session.parent.title, _KIN_WORDS[SessionRelation(session.relation)][0]))
+    copies = Session.objects.filter(copied_from=session.source_key, parent=session.pk, relation__in=_KIN_WORDS)
+    told = copies.order_by("started_at").values_list("pk", "title", "relation")[:MOST_KIN]
+    found += [Kin(pk, title, _KIN_WORDS[SessionRelation(kind)][1]) for pk, title, kind in told]
+    return tuple(found)
 
 
 def current_chunk(compaction: Compaction) -> int:
@@ -166,6 +198,7 @@ def _gauge(session: Session, running: Compaction | None) -> Gauge:
     return Gauge(
         tokens=tokens,
         window=session.window,
+        is_window_reported=session.window_reported == session.window and not session.window_override,
         share=share,
         trigger_tokens=session.trigger_tokens,
         trigger_share=min(1.0, session.trigger_tokens / window),

@@ -21,6 +21,7 @@ def open_session(request: PageRequest, session_id: uuid.UUID, tab: str) -> tuple
     record_view(actor=actor, session=session)
     return session, {
         "header": session_page.header_of(session, seq),
+        "kin": session_page.kin_of(session),
         "panel": compaction_panel.panel(session.pk) if session.last_attempt else None,
         "tab": tab,
         "session_id": session.pk,

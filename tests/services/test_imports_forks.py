@@ -204,3 +204,19 @@ def test_usage_that_grows_over_several_imports_is_counted_once_at_its_largest(tm
         take(path)
     usages = list(Entry.objects.filter(usage__isnull=False).values_list("index", "usage"))
     assert [(index, usage["output"]) for index, usage in usages] == [(5, 4)]
+
+
+def test_the_pages_of_a_session_and_its_fork_lead_to_each_other_and_the_list_tells_them_apart(tmp_path, client, operator):
+    client.force_login(operator)
+    fork = [{**row, "timestamp": "2026-11-30T12:00:00.000Z"} for row in ELSEWHERE]
+    files = {
+        f"{FIRST}.jsonl": encode(in_session([*COMMON, *LATER], FIRST)),
+        f"{OTHER}.jsonl": encode(in_session([*COMMON, *fork], OTHER)),
+    }
+    import_all(tmp_path, files, backwards=False)
+    session, origin = session_of(OTHER), session_of(FIRST)
+    page = client.get(f"/sessions/{session.pk}/").content.decode()
+    assert f'fork of <a class="link" href="/sessions/{origin.pk}/">' in page
+    assert "4 of its entries are copies, counted where they are from" in page
+    assert f'forked as <a class="link" href="/sessions/{session.pk}/">' in client.get(f"/sessions/{origin.pk}/").content.decode()
+    assert client.get("/").content.decode().count(">fork</span>") == 1
