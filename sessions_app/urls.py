@@ -2,7 +2,7 @@
 
 from django.urls import include, path
 
-from sessions_app.views import accounts, compactions, events, health, history, imports, raw, search, sessions, styleguide, users
+from sessions_app.views import accounts, compactions, events, exports, health, history, imports, raw, search, sessions, styleguide, users
 
 session_urls = [
     path("", history.session_detail, name="session-detail"),
@@ -20,7 +20,9 @@ session_urls = [
     path("compactions/<uuid:compaction_id>/cancel/", compactions.compaction_cancel, name="compaction-cancel"),
     path("events/", events.session_events, name="session-events"),
     path("raw/", raw.session_raw, name="session-raw"),
-    path("export/", raw.session_export, name="session-export"),
+    path("export/", exports.session_export, name="session-export"),
+    path("exports/", exports.session_exports, name="session-exports"),
+    path("continuation/", exports.session_continuation, name="session-continuation"),
 ]
 
 import_urls = [

@@ -1,6 +1,7 @@
 """A session's source as it was: single records, lists of them, and what reading it found."""
 
 import uuid
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +11,7 @@ from django.db.models import QuerySet
 from sessions_app.models import Entry, Record, RecordFrame, Session, SourceFile
 
 PAGE_ROWS = 100
+FRAMES_AT_ONCE = 8
 
 
 @dataclass(frozen=True)
@@ -89,6 +91,17 @@ def source_of(session: Session) -> SourceFile | None:
     """The newest version of the session's source; of a side chain, its parent's."""
     own = session.source_files.order_by("-version", "-imported_at").first()
     return source_of(session.parent) if own is None and session.parent is not None else own
+
+
+def source_bytes(source_file: SourceFile) -> Iterator[bytes]:
+    """The stored bytes of a source, about 256 kB at a time. Joined they are exactly the file that was imported."""
+    decompressor = zstandard.ZstdDecompressor()
+    frames = RecordFrame.objects.filter(source_file=source_file).order_by("offset").values_list("offset", "data", "length")
+    after = -1
+    # Some at a time: a cursor that a slow download keeps open would keep the database from tidying up its log.
+    while page := list(frames.filter(offset__gt=after)[:FRAMES_AT_ONCE]):
+        for after, data, length in page:  # noqa: B007  the last one is where the next page begins
+            yield decompressor.decompress(bytes(data), max_output_size=length)
 
 
 def records(session: Session, *, first: int = 0, kind: str = "") -> RecordPage:

@@ -1,20 +1,14 @@
-"""The original records of a session: one of an entry, all in order, and the source as a file."""
+"""The original records of a session: one of an entry, and all in order."""
 
 import uuid
-from pathlib import PurePath
 
-from django.http import Http404, HttpResponse, StreamingHttpResponse
-from django.http.response import HttpResponseBase
-from django.utils.http import content_disposition_header
+from django.http import Http404, HttpResponse
 from django.views.decorators.http import require_safe
 
-from sessions_app import permissions
 from sessions_app.forms import RawForm
-from sessions_app.permissions import Action
 from sessions_app.rendering.part_html import record_view
 from sessions_app.selectors import raw_page
-from sessions_app.services.exports import export_session
-from sessions_app.views.pages import PageRequest, one_by_one, render_page
+from sessions_app.views.pages import PageRequest, render_page
 from sessions_app.views.session_context import open_session
 
 
@@ -47,18 +41,3 @@ def entry_raw(request: PageRequest, session_id: uuid.UUID, index: int) -> HttpRe
         raise Http404
     context |= {"record": record_view(record, start=RawForm(request.GET).asked().start), "index": index}
     return render_page(request, "raw/record.html", context)
-
-
-@require_safe
-def session_export(request: PageRequest, session_id: uuid.UUID) -> HttpResponseBase:
-    """The source, byte for byte, as a download."""
-    actor = permissions.actor_of(request)
-    session = permissions.access_session(actor, session_id, Action.EXPORT)
-    exported = export_session(actor=actor, session=session)
-    if exported is None:
-        raise Http404
-    source, stream = exported
-    response = StreamingHttpResponse(one_by_one(request, stream), content_type="application/octet-stream")
-    response["Content-Disposition"] = content_disposition_header(as_attachment=True, filename=PurePath(source.path).name or "session")
-    response["Content-Length"] = str(source.size)
-    return response

@@ -1,6 +1,7 @@
 """What every writer of a continuation takes and gives: the rows of a source and a plan in, lines of a new source out."""
 
 from collections.abc import Callable, Iterable, Iterator
+from datetime import datetime
 from typing import Protocol
 
 import msgspec
@@ -53,8 +54,24 @@ class Writing(Protocol):
     def notes(self) -> list[str]: ...
 
 
+class Place(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the agent looks for its session, and what makes it go on.
+
+    `folder`: below the agent's own folder, which `home_variable` moves from `home`.
+    """
+
+    home: str
+    home_variable: str
+    folder: str
+    name: str
+    resume: str  # the command, to be run in the session's working directory
+    needs_directory: bool  # the folder is named by it
+
+
 class Writer(Protocol):
     """One agent's format.
+
+    `source_id_of` gives a row's own id (empty where it has none) as the reader does.
 
     `write` reads `rows` twice, in order, and holds no more of them than the plan names. Raises `CannotContinue` at once
     or from its first line where the rows don't hold what the plan names.
@@ -63,6 +80,8 @@ class Writer(Protocol):
     agent: str
 
     def new_session_id(self) -> str: ...
+    def source_id_of(self, raw: bytes) -> str: ...
+    def place_of(self, session_id: str, *, working_directory: str, at: datetime) -> Place: ...
     def write(self, rows: Callable[[], Iterable[Row]], wanted: Continuation) -> Writing: ...
 
 

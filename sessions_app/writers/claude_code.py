@@ -3,15 +3,17 @@
 import re
 import uuid
 from collections.abc import Callable, Iterable, Iterator
+from datetime import datetime
 from itertools import pairwise
 
 import msgspec
 
-from sessions_app.writers.base import CannotContinue, Continuation, Row
+from sessions_app.writers.base import CannotContinue, Continuation, Place, Row
 from sessions_app.writers.json_rows import Fields, fields_of, line_of, raw_of, text_at, value_of
 
 AGENT = "claude-code"
 _CHAIN = re.compile(r"(?:user|assistant|system|progress|attachment)\b")
+_NOT_IN_FOLDERS = re.compile(r"[^a-zA-Z0-9]")
 _BOUNDARIES = frozenset({"system/compact_boundary", "system/microcompact_boundary"})
 _REPEATED = ("userType", "entrypoint", "cwd", "version", "gitBranch", "slug")
 _NO_USAGE = {"input_tokens": 0, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 0, "output_tokens": 0}
@@ -24,6 +26,21 @@ class ClaudeCodeWriter:
 
     def new_session_id(self) -> str:
         return str(uuid.uuid4())
+
+    def source_id_of(self, raw: bytes) -> str:
+        fields = fields_of(raw)
+        return text_at(fields, "uuid") if fields else ""
+
+    def place_of(self, session_id: str, *, working_directory: str, at: datetime) -> Place:  # noqa: ARG002  places of others have a date
+        """The agent names the folder of a project by its path; of very long ones it cuts the name and adds a hash of its own."""
+        return Place(
+            home="~/.claude",
+            home_variable="CLAUDE_CONFIG_DIR",
+            folder=f"projects/{_NOT_IN_FOLDERS.sub('-', working_directory)}",
+            name=f"{session_id}.jsonl",
+            resume=f"claude --resume {session_id}",
+            needs_directory=True,
+        )
 
     def write(self, rows: Callable[[], Iterable[Row]], wanted: Continuation) -> "ClaudeCodeWriting":
         return ClaudeCodeWriting(rows, wanted)

@@ -3,13 +3,14 @@
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator
+from datetime import datetime
 from secrets import randbits
 
 import msgspec
 
 from sessions_app.engine.terms import Kind, Role
-from sessions_app.writers.base import CannotContinue, Continuation, Row
-from sessions_app.writers.json_rows import Fields, fields_of, line_of, raw_of, value_of
+from sessions_app.writers.base import CannotContinue, Continuation, Place, Row
+from sessions_app.writers.json_rows import Fields, fields_of, line_of, raw_of, text_at, value_of
 
 AGENT = "codex"
 _ID_FIELDS = ("id", "session_id", "thread_id")
@@ -33,6 +34,21 @@ class CodexWriter:
         value = (time.time_ns() // 1_000_000) << 80 | randbits(80)
         value &= ~(0xF << 76) & ~(0x3 << 62)
         return str(uuid.UUID(int=value | 0x7 << 76 | 0x2 << 62))
+
+    def source_id_of(self, raw: bytes) -> str:
+        fields = fields_of(raw)
+        payload = fields_of(fields.get("payload") or b"") if fields else None
+        return text_at(payload, "id") if payload else ""
+
+    def place_of(self, session_id: str, *, working_directory: str, at: datetime) -> Place:  # noqa: ARG002  places of others have a folder
+        return Place(
+            home="~/.codex",
+            home_variable="CODEX_HOME",
+            folder=f"sessions/{at:%Y/%m/%d}",
+            name=f"rollout-{at:%Y-%m-%dT%H-%M-%S}-{session_id}.jsonl",
+            resume=f"codex resume {session_id}",
+            needs_directory=False,
+        )
 
     def write(self, rows: Callable[[], Iterable[Row]], wanted: Continuation) -> "CodexWriting":
         return CodexWriting(rows, wanted)

@@ -14,7 +14,7 @@ from sessions_app.readers import json_scan
 from sessions_app.readers.anthropic_messages import AnthropicMessagesReader
 from sessions_app.readers.detect import reader_for
 from sessions_app.selectors.plans import load_view
-from sessions_app.services.exports import source_bytes
+from sessions_app.selectors.raw_page import source_bytes
 from tests.readers.chat_scenes import DAMAGE, DATA, entries, problems, read, said, sample, view
 from tests.services.import_scenes import take
 

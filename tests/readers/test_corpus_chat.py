@@ -16,7 +16,7 @@ from sessions_app.readers.base import Record
 from sessions_app.readers.chat_reading import ChatReading
 from sessions_app.readers.detect import HEAD_BYTES, READERS
 from sessions_app.selectors.plans import load_blob, load_view
-from sessions_app.services.exports import source_bytes
+from sessions_app.selectors.raw_page import source_bytes
 from tests.readers.test_corpus_claude_code import requested
 from tests.services.import_scenes import take
 

@@ -13,7 +13,7 @@ from sessions_app.engine.terms import Lineage, PartKind
 from sessions_app.models import Session
 from sessions_app.readers.claude_code import ClaudeCodeReader, ClaudeCodeReading
 from sessions_app.selectors.plans import load_entries, load_view
-from sessions_app.services.exports import source_bytes
+from sessions_app.selectors.raw_page import source_bytes
 from tests.services.import_scenes import take
 
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "corpus"

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from sessions_app.models import Compaction, Entry, Record, Session, ViewSegment
-from sessions_app.services.exports import source_bytes
+from sessions_app.selectors.raw_page import source_bytes
 from sessions_app.services.imports import import_source
 from sessions_app.services.imports.outcomes import SourceOutcome
 from tests.importing import ACTOR

@@ -8,8 +8,9 @@ from django.core.management import CommandError, call_command
 
 from sessions_app.models import Entry, Event, Session
 from sessions_app.selectors import imports_page, raw_page
+from sessions_app.selectors.raw_page import source_bytes
 from sessions_app.services import imports
-from sessions_app.services.exports import export_session, source_bytes
+from sessions_app.services.exports import export_original
 from tests.importing import ACTOR
 from tests.readers.rows import SESSION, encode
 from tests.services.import_scenes import rows, take, the_session, write
@@ -70,7 +71,7 @@ def test_the_parse_report_is_complete(tmp_path):
 
 def test_an_export_is_written_down(tmp_path, operator_actor):
     take(write(tmp_path))
-    exported = export_session(actor=operator_actor, session=the_session())
+    exported = export_original(actor=operator_actor, session=the_session())
     assert exported is not None
     assert Event.objects.get(type="session.exported").target_id == str(the_session().pk)
 
@@ -137,7 +138,7 @@ def test_the_export_command_gives_the_file_back_and_never_overwrites(tmp_path):
     data = encode(rows())
     take(write(tmp_path, data))
     target = tmp_path / "back.jsonl"
-    run_command("export_session", str(the_session().pk), "--output", str(target))
+    call_command("export", str(the_session().pk), "--output", str(target))
     assert target.read_bytes() == data
     with pytest.raises(CommandError, match="can't be written"):
-        call_command("export_session", str(the_session().pk), "--output", str(target), skip_checks=True)
+        call_command("export", str(the_session().pk), "--output", str(target))

@@ -10,7 +10,7 @@ from sessions_app.engine.terms import Lineage
 from sessions_app.models import Session
 from sessions_app.readers.codex import CodexReader
 from sessions_app.selectors.plans import load_view
-from sessions_app.services.exports import source_bytes
+from sessions_app.selectors.raw_page import source_bytes
 from tests.readers.codex_rollouts import PARENT, agent_view, call, encode, meta, output, read_bytes, said, user
 from tests.readers.test_corpus_codex import GOLDEN, ROLLOUTS, golden_cuts, requested, sent
 from tests.services.import_scenes import take

@@ -10,6 +10,7 @@ from django.db import transaction
 
 from sessions_app import prepared
 from sessions_app.models import Record, RecordFrame, Session, SourceFile
+from sessions_app.selectors.raw_page import source_bytes
 from sessions_app.services.imports.outcomes import SourceState
 
 TAIL_BYTES = 65_536
@@ -79,8 +80,6 @@ def compare(file: BinaryIO, size: int, stored: SourceFile | None) -> SourceState
 
 
 def _stored_prefix_hash(stored: SourceFile, size: int) -> bytes:
-    from sessions_app.services.exports import source_bytes  # noqa: PLC0415  exports stand beside imports
-
     digest = hashlib.sha256()
     for block in source_bytes(stored):
         digest.update(block[:size])
