@@ -68,8 +68,15 @@ class ClaudeCodeReading:
         self._is_done = False
 
     def __iter__(self) -> Iterator[Record]:
-        for piece in iter_pieces(self._source, cancelled=self._cancelled):
+        line, offset = self._reporter.next_place
+        for piece in iter_pieces(self._source, line=line, offset=offset, cancelled=self._cancelled):
             yield self._record(piece)
+
+    def go_on(self, source: BinaryIO) -> None:
+        """The next iteration yields what `source` holds: whole lines that were added behind those that were read."""
+        self._source, self._is_done = source, False
+        self._reporter.go_on()
+        self._usage.go_on()
 
     def identity(self) -> SourceIdentity:
         """Which session this is; known before the first record."""
@@ -183,7 +190,9 @@ class ClaudeCodeReading:
         if self._is_done:
             return
         self._is_done = True
+        self._reporter.end()
         self._off_branch = self._tree.off_branch()
+        self._checkpoints.problems.clear()
         self._plans = self._checkpoints.checkpoints(self._tree)
         open_calls = [Problem(kind=ProblemKind.UNANSWERED_CALL, line=line, offset=offset) for line, offset in self._open_calls.values()]
         self._reporter.note_problems([*self._tree.problems, *self._checkpoints.problems, *open_calls])

@@ -6,6 +6,7 @@ from enum import IntEnum
 from sessions_app.readers.base import Problem, ProblemKind
 from sessions_app.readers.compact import NONE, CompactMap
 
+MOST_BESIDE = 50  # attachments and notices between two rows of a conversation that merely goes on
 MAX_PATH = 10_000  # rows that a compaction may preserve
 
 
@@ -39,6 +40,8 @@ class Tree:
         self._leaves: list[int] = []  # per lane, its newest prompt, result or answer
         self._unresolved: dict[int, str] = {}  # row → parent that was not read yet
         self._logical: dict[int, str] = {}
+        self._found: dict[str, list[int]] | None = None  # what `off_branch` answered, while rows only go on from there
+        self._on = bytearray()  # the rows on the branch, as they were found then
 
     def __contains__(self, uuid: str) -> bool:
         return uuid in self._number
@@ -96,6 +99,11 @@ class Tree:
                 self._unresolved[number] = parent
         if logical_parent:
             self._logical[number] = logical_parent
+        goes_on = self._found is not None and not logical_parent and self._goes_on(uuid, parent_number, lane_number, message)
+        if goes_on:
+            self._on.append(1)
+        else:
+            self._found = None
         self._number.set(uuid, number)
         self._parents.append(parent_number)
         self._nodes.append(node)
@@ -119,7 +127,13 @@ class Tree:
         return number
 
     def off_branch(self) -> dict[str, list[int]]:
-        """Per lane, the entry ordinals that no longer belong to the conversation. Call once, when all rows are in."""
+        """Per lane, the entry ordinals that no longer belong to the conversation.
+
+        Asked again when rows have merely gone on from the end of a conversation, it answers what it found before.
+        """
+        if self._found is not None:
+            return self._found
+        self.problems.clear()
         self._resolve()
         on = bytearray(len(self._nodes))
         for leaf in self._leaves:
@@ -129,7 +143,22 @@ class Tree:
         for number, entry in enumerate(self._entries):
             if entry != NONE and not on[number]:
                 found.setdefault(self._lane_names[self._lanes[number]], []).append(entry)
+        self._found, self._on = found, on
         return found
+
+    def _goes_on(self, uuid: str, parent: int, lane: int, message: str) -> bool:
+        """Whether a new row leaves every other row on its branch, or off it: it hangs on the end of its lane's conversation."""
+        leaf = row = self._last[lane]
+        if row == NONE or parent != row or not self._on[row]:
+            return False
+        for _ in range(MOST_BESIDE):
+            if row == NONE or self._nodes[row]:
+                break
+            row = self._parents[row]
+        known = self._message_numbers.get(message) if message else NONE
+        is_new_message = known in (NONE, self._messages[leaf])
+        is_awaited = uuid in self._unresolved.values() or uuid in self._logical.values()
+        return row == self._leaves[lane] and is_new_message and not is_awaited
 
     def _resolve(self) -> None:
         """Links rows whose parent came later; a parent that never came is bridged by file order and reported."""

@@ -84,13 +84,20 @@ class CodexReading:
         # What an answer cost is written behind it: until then its records are held back.
         held: list[Record] = []
         size = 0
-        for piece in iter_pieces(self._source, cancelled=self._cancelled):
+        line, offset = self._reporter.next_place
+        for piece in iter_pieces(self._source, line=line, offset=offset, cancelled=self._cancelled):
             held.append(self._record(piece))
             size += len(piece.raw)
             if not self._billing.is_waiting or len(held) >= MAX_HELD or size >= MAX_HELD_BYTES:
                 yield from held
                 held, size = [], 0
         yield from held
+
+    def go_on(self, source: BinaryIO) -> None:
+        """The next iteration yields what `source` holds: whole lines that were added behind those that were read."""
+        self._source, self._is_done = source, False
+        self._reporter.go_on()
+        self._billing.late.clear()
 
     def identity(self) -> SourceIdentity:
         """Which session this is; known before the first record."""
@@ -294,6 +301,7 @@ class CodexReading:
         report = self._reporter.report
         if not self._is_done:
             self._is_done = True
+            self._reporter.end()
             self._reporter.note_problems(self._calls.unanswered())
             report.checkpoints = len(self._checkpoints.checkpoints)
             report.notes += self._inheritance.notes()

@@ -27,12 +27,13 @@ class Piece(NamedTuple):
     problems: tuple[ProblemKind, ...] = ()
 
 
-def iter_pieces(source: BinaryIO, *, cancelled: Callable[[], bool] = lambda: False) -> Iterator[Piece]:
+def iter_pieces(source: BinaryIO, *, line: int = 1, offset: int = 0, cancelled: Callable[[], bool] = lambda: False) -> Iterator[Piece]:
     """Every piece of a source, in order. Memory stays below a few times the longest decoded line.
+
+    `line` and `offset`: where the source stands, when its beginning was read before.
 
     Stops early, between reads, when `cancelled` answers yes. Raises `OSError` when the source can't be read.
     """
-    line, offset = 1, 0
     for raw, is_whole in _iter_raw_lines(source, cancelled):
         if is_whole:
             for start, end, value, problems in decode(raw):

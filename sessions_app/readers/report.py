@@ -37,6 +37,24 @@ class Reporter:
         self.report = ParseReport(reader=reader, reader_version=version)
         self._listed: set[tuple[ProblemKind, str]] = set()
         self._last_time = ""
+        self._before_end: tuple[dict[str, int], int, list[str]] | None = None
+
+    @property
+    def next_place(self) -> tuple[int, int]:
+        """(line, offset) of the next piece, where all that was read so far were whole lines."""
+        return (self.report.lines + 1 if self.report.bytes_read else 1), self.report.bytes_read
+
+    def end(self) -> None:
+        """What is noted from now on is true of the source as it ends now: `go_on` takes it back."""
+        report = self.report
+        self._before_end = (dict(report.by_problem), len(report.problems), list(report.notes))
+
+    def go_on(self) -> None:
+        """Takes back what was noted since `end`: the source has grown."""
+        if self._before_end is not None:
+            self.report.by_problem, kept, self.report.notes = self._before_end
+            del self.report.problems[kept:]
+            self._before_end = None
 
     def record(self, piece: Piece, kind: str, entry: ParsedEntry | None, problems: list[Problem]) -> Record:
         """The record of a piece, counted. `problems` are all of it, those of its bytes included."""

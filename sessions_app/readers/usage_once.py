@@ -63,6 +63,10 @@ class UsageOnce:
         """Everything so far is stored."""
         self._unwritten.clear()
 
+    def go_on(self) -> None:
+        """What was to be corrected is: only what comes from now on is told."""
+        self._lost, self._late = array("i"), []
+
     def corrections(self) -> Iterator[UsageCorrection]:
         """What stored entries have to lose, and then what they have to get."""
         lost = iter(self._lost)
