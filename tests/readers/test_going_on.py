@@ -19,13 +19,6 @@ from tests.readers.rows import answer, boundary, call, encode, prompt, reminder,
 
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "corpus"
 STORIES = [stories.session_store, stories.two_checkpoints, stories.rewound, stories.doubled_rows, stories.damaged_file]
-    stories.session_store,
-    stories.two_checkpoints,
-    stories.rewound,
-    stories.doubled_rows,
-    stories.damaged_file,
-    other_stories.vat_ticket,
-]
 NOW = datetime(2026, 11, 30, tzinfo=UTC)
 
 
