@@ -1,8 +1,8 @@
 """Verification of the log: sequences without gaps, every hash as it was written, every stream as long as its head says.
 
-All streams are walked in one pass over the index of their places, in constant memory and without a cursor that stays
-open. Nothing in a database can tell that the end of a stream *and* its head were cut off together: for that, heads are
-kept somewhere else and compared (`Anchor`).
+The log is read once, in the order in which it was written, which is the order in which it lies on the disk. Streams in
+which something does not fit are walked again, one by one, to say what. Nothing in a database can tell that the end of a
+stream *and* its head were cut off together: for that, heads are kept somewhere else and compared (`Anchor`).
 """
 
 from collections.abc import Iterable, Iterator
@@ -24,11 +24,11 @@ LOOK_AROUND = 8
 
 GONE = "the event that was kept elsewhere is missing: the end was cut off, and its head with it"
 Row = tuple[Any, ...]
-_COLUMNS = (*HASHED_FIELDS, "previous_hash", "hash")
-_STREAM, _SEQ = _COLUMNS.index("stream"), _COLUMNS.index("seq")
-_COMPACTION = _COLUMNS.index("compaction_id")
-_JSON = tuple(_COLUMNS.index(name) for name in ("before", "after", "payload"))
-_HASHED = len(HASHED_FIELDS)
+_FIELDS = tuple(sorted(HASHED_FIELDS))  # the order of keys in what is hashed
+_COLUMNS = (*_FIELDS, "previous_hash", "hash", "id")
+_STREAM, _SEQ, _COMPACTION = _FIELDS.index("stream"), _FIELDS.index("seq"), _FIELDS.index("compaction_id")
+_JSON = tuple(_FIELDS.index(name) for name in ("before", "after", "payload"))
+_PREVIOUS, _HASH, _ID = -3, -2, -1
 
 
 @dataclass(frozen=True)
@@ -53,69 +53,100 @@ class Anchor:
 
 @dataclass
 class Walk:
-    """How far a verification is; `resume` with the same walk goes on. Streams come in the database's order of names."""
+    """How far a verification of all streams is. Begin with the highest id of the log; `resume` until it is done.
 
-    only: str = ""  # one stream alone
-    stream: str = ""
-    seq: int = 0
-    previous: bytes = b""
-    is_broken: bool = False  # the stream that is being walked: its first fault is enough
-    is_done: bool = False
-    streams: int = 0
+    A walk may be taken up by another process with `last_id`, `events` and `suspects` alone.
+    """
+
+    up_to: int
+    last_id: int = 0
     events: int = 0
-    verdicts: list[Verdict] = field(default_factory=list)  # finished since the caller last took them
+    suspects: set[str] = field(default_factory=set)  # streams in which something does not fit
+    is_done: bool = False
+    _ends: dict[str, tuple[int, bytes]] = field(default_factory=dict)  # stream → sequence and hash of its last event so far
 
 
 def verify_stream(name: str) -> Verdict:
-    """Walks one stream from its start to its head."""
-    walk = Walk(only=name)
-    while not walk.is_done:
-        resume(walk, ROWS_AT_ONCE)
-    return walk.verdicts[0] if walk.verdicts else _headless(name)
+    """Walks one stream from its start to its head, in constant memory."""
+    seq, previous = 0, b""
+    while rows := _rows("stream = %s AND seq > %s ORDER BY seq", (name, seq), ROWS_AT_ONCE):
+        for row in rows:
+            if row[_SEQ] != seq + 1 or bytes(row[_PREVIOUS]) != previous or _hash(row) != bytes(row[_HASH]):
+                at, reason = _fault(row, seq, previous)
+                return Verdict(name, seq, previous, at, reason)
+            seq, previous = row[_SEQ], bytes(row[_HASH])
+    head = prepared.find(EventStream, ("last_seq", "last_hash"), name=name)
+    reason = _difference(head, seq, previous)
+    return Verdict(name, seq, previous, seq + 1 if reason else None, reason)
 
 
-def verdicts_of_all() -> Iterator[Verdict]:
-    """Walks every stream; yields each as it is finished."""
-    walk = Walk()
+def verify_all() -> tuple[Walk, list[Verdict]]:
+    """Reads the whole log. Returns the walk, and the verdicts on the streams that are broken."""
+    walk = Walk(up_to=newest_id())
     while not walk.is_done:
         resume(walk, ROWS_AT_ONCE)
-        yield from walk.verdicts
-        walk.verdicts.clear()
+    return walk, faults_of(walk)
+
+
+def newest_id() -> int:
+    """The id of the last event of all streams, 0 without one."""
+    return Event.objects.order_by("-pk").values_list("pk", flat=True).first() or 0
+
+
+def faults_of(walk: Walk) -> list[Verdict]:
+    """What is the matter with each suspect; one that turns out to be whole is left out."""
+    return [verdict for name in sorted(walk.suspects) if (verdict := verify_stream(name)).broken_at is not None]
 
 
 def resume(walk: Walk, most: int) -> None:
-    """Looks at up to `most` further events. When there are none left, looks for streams that lost all of theirs."""
-    rows = _rows(walk, most)
+    """Looks at up to `most` further events. After the last one it compares the ends of all streams with their heads."""
+    rows = _rows("id > %s AND id <= %s ORDER BY id", (walk.last_id, walk.up_to), most)
+    ends, suspects = walk._ends, walk.suspects
     for row in rows:
-        if row[_STREAM] != walk.stream:
-            _finish(walk)
-            walk.stream, walk.seq, walk.previous, walk.is_broken = row[_STREAM], 0, b"", False
-        walk.events += 1
-        if not walk.is_broken:
-            _look_at(walk, row)
-        walk.seq, walk.previous = row[_SEQ], bytes(row[-1])
+        stream, seq, previous, digest = row[_STREAM], row[_SEQ], row[_PREVIOUS], row[_HASH]
+        end = ends.get(stream) or _before(stream, seq)
+        if end[0] + 1 != seq or end[1] != previous or _hash(row) != digest:
+            suspects.add(stream)
+        ends[stream] = (seq, digest)
+    walk.events += len(rows)
+    if rows:
+        walk.last_id = rows[-1][_ID]
     if len(rows) < most:
-        _finish(walk)
-        _look_for_emptied(walk)
+        suspects.update(_ends_that_differ())
         walk.is_done = True
 
 
-def _look_at(walk: Walk, row: Row) -> None:
-    seq, previous = row[_SEQ], bytes(row[-2])
-    if seq == walk.seq + 1 and previous == walk.previous and _hash(row) == bytes(row[-1]):
-        return
-    walk.is_broken = True
-    at, reason = _fault(walk, row)
-    walk.verdicts.append(Verdict(walk.stream, walk.seq, walk.previous, at, reason))
+def _before(stream: str, seq: int) -> tuple[int, bytes]:
+    """(sequence, hash) of the event before one; of the first, and where that event is missing, what no event follows."""
+    if seq == 1:
+        return 0, b""
+    row = prepared.find(Event, ("hash",), stream=stream, seq=seq - 1)
+    return (seq - 1, bytes(row[0])) if row is not None else (-1, b"")
 
 
-def _fault(walk: Walk, row: Row) -> tuple[int, str]:
-    """Which sequence does not fit, and in which way."""
-    seq, expected = row[_SEQ], walk.seq + 1
+def _ends_that_differ() -> set[str]:
+    """Streams whose head does not name their last event, and streams without a head. Two statements, on indexes."""
+    events, streams = f'"{Event._meta.db_table}"', f'"{EventStream._meta.db_table}"'
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"SELECT h.name FROM {streams} h LEFT JOIN {events} e ON e.stream = h.name AND e.seq = h.last_seq "  # noqa: S608  names of our own
+            f"WHERE (h.last_seq > 0 AND (e.hash IS NULL OR e.hash <> h.last_hash)) "
+            f"OR EXISTS (SELECT 1 FROM {events} m WHERE m.stream = h.name AND m.seq > h.last_seq)"
+        )
+        differing = {name for (name,) in cursor.fetchall()}
+        cursor.execute(
+            f"SELECT e.stream FROM {events} e WHERE e.seq = 1 AND NOT EXISTS (SELECT 1 FROM {streams} h WHERE h.name = e.stream)"  # noqa: S608
+        )
+        return differing | {name for (name,) in cursor.fetchall()}
+
+
+def _fault(row: Row, last: int, previous: bytes) -> tuple[int, str]:
+    """Which sequence does not fit, and in which way. `last` and `previous` are of the event before."""
+    seq, expected = row[_SEQ], last + 1
     if seq != expected:
         gap = "event {} is missing" if seq == expected + 1 else "events {} to {} are missing"
         return expected, gap.format(expected, seq - 1)
-    follows, is_intact = bytes(row[-2]) == walk.previous, _hash(row) == bytes(row[-1])
+    follows, is_intact = bytes(row[_PREVIOUS]) == previous, _hash(row) == bytes(row[_HASH])
     if is_intact:
         return seq, f"it does not follow from event {seq - 1}: that one was replaced, or one was put in before it"
     if follows:
@@ -125,7 +156,7 @@ def _fault(walk: Walk, row: Row) -> tuple[int, str]:
         return seq, "it was changed after it was written, and does not follow from the event before it"
     if written < seq:
         return seq, f"it was written as event {written}: an event was put in before it"
-    if _written_at(walk.stream, written) == seq:
+    if _written_at(row[_STREAM], written) == seq:
         return seq, f"it was written as event {written}: events were put in another order"
     return seq, f"it was written as event {written}: events before it were removed, and the rest numbered anew"
 
@@ -135,7 +166,7 @@ def _written_as(row: Row) -> int | None:
     for distance in range(1, LOOK_AROUND + 1):
         seq: int
         for seq in (row[_SEQ] - distance, row[_SEQ] + distance):
-            if _hash((*row[:_SEQ], seq, *row[_SEQ + 1 :])) == bytes(row[-1]):
+            if _hash((*row[:_SEQ], seq, *row[_SEQ + 1 :])) == bytes(row[_HASH]):
                 return seq
     return None
 
@@ -145,47 +176,15 @@ def _written_at(stream: str, seq: int) -> int | None:
     return None if row is None else _written_as(row)
 
 
-def _finish(walk: Walk) -> None:
-    """Compares the end of the stream that was walked with its head."""
-    if not walk.stream:
-        return
-    walk.streams += 1
-    if walk.is_broken:
-        return
-    head = prepared.find(EventStream, ("last_seq", "last_hash"), name=walk.stream)
-    reason = _difference(head, walk)
-    walk.verdicts.append(Verdict(walk.stream, walk.seq, walk.previous, walk.seq + 1 if reason else None, reason))
-
-
-def _difference(head: tuple[Any, ...] | None, walk: Walk) -> str:
+def _difference(head: tuple[Any, ...] | None, seq: int, last_hash: bytes) -> str:
+    """How the head of a stream differs from its end; empty where it does not."""
     if head is None:
-        return "its head is missing, so that nothing tells where it ends"
-    if head[0] > walk.seq:
+        return "its head is missing, so that nothing tells where it ends" if seq else "there is no such stream"
+    if head[0] > seq:
         return f"events at its end are missing: its head names event {head[0]}"
-    if head[0] < walk.seq:
+    if head[0] < seq:
         return f"its head was set back to event {head[0]}, or events were added behind it"
-    return "" if bytes(head[1]) == walk.previous else "its last event is not the one that its head names: the end was replaced"
-
-
-def _look_for_emptied(walk: Walk) -> None:
-    """Streams whose head names events, and that have none."""
-    events, streams = Event._meta.db_table, EventStream._meta.db_table
-    condition, given = ("AND name = %s", [walk.only]) if walk.only else ("", [])
-    with connection.cursor() as cursor:
-        cursor.execute(
-            f'SELECT name, last_seq FROM "{streams}" WHERE last_seq > 0 {condition} '  # noqa: S608  names of our own
-            f'AND NOT EXISTS (SELECT 1 FROM "{events}" WHERE stream = name) ORDER BY name',
-            given,
-        )
-        for name, last_seq in cursor.fetchall():
-            walk.streams += 1
-            walk.verdicts.append(Verdict(name, 0, b"", 1, f"events at its end are missing: its head names event {last_seq}"))
-
-
-def _headless(name: str) -> Verdict:
-    """A stream without events and without a head that names any."""
-    is_there = prepared.exists(EventStream, name=name)
-    return Verdict(name, 0) if is_there else Verdict(name, 0, b"", 1, "there is no such stream")
+    return "" if bytes(head[1]) == last_hash else "its last event is not the one that its head names: the end was replaced"
 
 
 def broken_anchors(anchors: Iterable[Anchor]) -> Iterator[Verdict]:
@@ -198,29 +197,39 @@ def broken_anchors(anchors: Iterable[Anchor]) -> Iterator[Verdict]:
             yield Verdict(anchor.stream, 0, b"", anchor.seq, "another event stands where the one that was kept elsewhere stood")
 
 
-def _rows(walk: Walk, most: int) -> list[Row]:
+def _rows(condition: str, given: tuple[object, ...], most: int) -> list[Row]:
     names = ", ".join(f'"{name}"' for name in _COLUMNS)
-    if walk.only:
-        where, given = "stream = %s AND seq > %s", (walk.only, walk.seq)
-    else:
-        where, given = "(stream, seq) > (%s, %s)", (walk.stream, walk.seq)
     with connection.cursor() as cursor:
-        cursor.execute(
-            f'SELECT {names} FROM "{Event._meta.db_table}" WHERE {where} ORDER BY stream, seq LIMIT %s',  # noqa: S608  names of our own
-            (*given, most),
-        )
+        cursor.execute(f'SELECT {names} FROM "{Event._meta.db_table}" WHERE {condition} LIMIT %s', (*given, most))  # type: ignore[arg-type]  # noqa: S608
         rows: list[Row] = cursor.fetchall()
     return rows
 
 
-def _hash(row: Row) -> bytes:
-    """What `events.log.event_hash` makes of the same event, from the columns as the driver gives them."""
-    said = dict(zip(HASHED_FIELDS, row, strict=False))
+def hashed_bytes(row: Row) -> bytes:
+    """What the hash of an event is made of, from its columns as the driver gives them: see `events.log.event_hash`."""
+    said: dict[str, Any] = dict(zip(_FIELDS, row, strict=False))
     for place in _JSON:
         value = row[place]
         if value is not None:
-            said[_COLUMNS[place]] = {} if value == "{}" else orjson.loads(value) if isinstance(value, str | bytes) else value
+            said[_FIELDS[place]] = _fragment(value) if isinstance(value, str | bytes) else value
     compaction = row[_COMPACTION]
     if compaction is not None:
-        said["compaction_id"] = compaction if isinstance(compaction, UUID) else UUID(compaction)
-    return sha256(bytes(row[-2]) + orjson.dumps(said, option=orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS)).digest()
+        said["compaction_id"] = compaction if isinstance(compaction, UUID) else _hyphenated(compaction)
+    return bytes(row[_PREVIOUS]) + orjson.dumps(said)
+
+
+def _hash(row: Row) -> bytes:
+    return sha256(hashed_bytes(row)).digest()
+
+
+def _fragment(text: str | bytes) -> object:
+    """Stored JSON as it is hashed: without spaces, keys in order."""
+    return _EMPTY if text == "{}" else orjson.Fragment(orjson.dumps(orjson.loads(text), option=orjson.OPT_SORT_KEYS))
+
+
+def _hyphenated(text: str) -> str:
+    """A UUID as SQLite keeps it, as it is hashed."""
+    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}" if len(text) == 32 else text
+
+
+_EMPTY = orjson.Fragment(b"{}")

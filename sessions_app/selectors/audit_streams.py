@@ -7,6 +7,7 @@ from django.core.cache import cache
 from django.db.models import Count, Sum
 
 from sessions_app.events.types import EventType
+from sessions_app.events.verify import Anchor
 from sessions_app.models import Event, EventStream
 
 PAGE_STREAMS = 100
@@ -68,6 +69,17 @@ def summary() -> LogSummary:
         found = LogSummary(heads["streams"], heads["events"] or 0)
         cache.set(_SUMMARY_KEY, found, CACHED_S)
     return found
+
+
+def count_streams() -> int:
+    """One query."""
+    return EventStream.objects.count()
+
+
+def heads() -> list[Anchor]:
+    """The heads of all streams that have events, by name: what is to be kept elsewhere. One query."""
+    rows = EventStream.objects.filter(last_seq__gt=0).order_by("name").values_list("name", "last_seq", "last_hash")
+    return [Anchor(name, seq, bytes(digest)) for name, seq, digest in rows]
 
 
 def last_verification() -> Verification | None:

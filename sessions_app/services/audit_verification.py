@@ -1,24 +1,37 @@
 """Verification of the whole log from a page: in steps of a second, so that it can be watched, and left at any time."""
 
 import time
+from dataclasses import dataclass
 
 import msgspec
 from django.core import signing
 
-from sessions_app.events import log
+from sessions_app.events import log, verify
 from sessions_app.events.actors import Actor
 from sessions_app.events.types import EventType
-from sessions_app.events.verify import Verdict, Walk, resume, verify_stream
+from sessions_app.events.verify import Anchor, Verdict
 from sessions_app.models import EventResult
 from sessions_app.permissions import Action, require
-from sessions_app.selectors.audit import newest_id
+from sessions_app.selectors import audit_streams
 from sessions_app.services.audit import TARGET
 
 STEP_S = 1.0
 ROWS_AT_ONCE = 2_000
 KEPT_FAULTS = 100
+MOST_SUSPECTS = 1_000
 STATE_MAX_AGE_S = 3_600
 _SALT = "audit.verification"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a verification by command found. `lost`: anchors that are not in the log any more; `heads`: of streams that are whole."""
+
+    events: int
+    broken: list[Verdict]
+    lost: list[Verdict]
+    heads: list[Anchor]
+    took_s: float
 
 
 class UnknownRunError(ValueError):
@@ -37,29 +50,22 @@ class Fault(msgspec.Struct, frozen=True):
 
 
 class Run(msgspec.Struct):
-    """A verification under way, or over. `total` is how many events there were when it began; `faults` are the first hundred."""
+    """A verification under way, or over. `total`: how many events are expected; `faults`: the first hundred, at the end."""
 
     up_to: int
     total: int
+    last_id: int = 0
     events: int = 0
-    streams: int = 0
-    broken_count: int = 0
+    suspects: list[str] = []
     faults: list[Fault] = []
+    broken_count: int = 0
     elapsed_s: float = 0.0
-    stream: str = ""
-    seq: int = 0
-    previous: str = ""
-    is_broken: bool = False
     is_done: bool = False
 
     @property
     def state(self) -> str:
         """What the page sends back to go on: signed, so that nobody can say what the verification found."""
         return signing.dumps(msgspec.to_builtins(self), salt=_SALT, compress=True)
-
-    @property
-    def took_s(self) -> float:
-        return round(self.elapsed_s, 2)
 
 
 def step(*, actor: Actor, state: str = "", total: int = 0) -> Run:
@@ -68,21 +74,15 @@ def step(*, actor: Actor, state: str = "", total: int = 0) -> Run:
     Raises `UnknownRunError` when `state` is none that was handed out within the hour, and what `permissions.require` raises.
     """
     require(actor, Action.AUDIT, target=TARGET)
-    run = _taken_up(state) if state else Run(up_to=newest_id(), total=total)
+    run = _taken_up(state) if state else Run(up_to=verify.newest_id(), total=total)
     started = time.monotonic()
-    walk = Walk(
-        stream=run.stream,
-        seq=run.seq,
-        previous=bytes.fromhex(run.previous),
-        is_broken=run.is_broken,
-        streams=run.streams,
-        events=run.events,
-    )
+    walk = verify.Walk(up_to=run.up_to, last_id=run.last_id, events=run.events, suspects=set(run.suspects))
     while not walk.is_done and time.monotonic() < started + STEP_S:
-        resume(walk, ROWS_AT_ONCE)
-        _keep_faults(run, walk)
-    run.stream, run.seq, run.previous, run.is_broken = walk.stream, walk.seq, walk.previous.hex(), walk.is_broken
-    run.events, run.streams, run.is_done = walk.events, walk.streams, walk.is_done
+        verify.resume(walk, ROWS_AT_ONCE)
+    run.last_id, run.events, run.is_done = walk.last_id, walk.events, walk.is_done
+    run.suspects = sorted(walk.suspects)[:MOST_SUSPECTS]
+    if run.is_done:
+        _conclude(run, verify.faults_of(walk))
     run.elapsed_s += time.monotonic() - started
     if run.is_done:
         _write_down(actor, run)
@@ -92,7 +92,7 @@ def step(*, actor: Actor, state: str = "", total: int = 0) -> Run:
 def verify_one(*, actor: Actor, stream: str) -> Verdict:
     """Verifies one stream at once, and writes that down. Raises what `permissions.require` raises."""
     require(actor, Action.AUDIT, target=TARGET)
-    verdict = verify_stream(stream)
+    verdict = verify.verify_stream(stream)
     log.append(
         log.SECURITY,
         EventType.AUDIT_VERIFIED,
@@ -112,29 +112,48 @@ def _taken_up(state: str) -> Run:
         raise UnknownRunError from error
 
 
-def _keep_faults(run: Run, walk: Walk) -> None:
-    for verdict in walk.verdicts:
-        if verdict.broken_at is not None:
-            run.broken_count += 1
-            if len(run.faults) < KEPT_FAULTS:
-                run.faults.append(Fault(verdict.stream, verdict.broken_at, verdict.reason))
-    walk.verdicts.clear()
+def _conclude(run: Run, broken: list[Verdict]) -> None:
+    run.broken_count = len(broken)
+    run.faults = [Fault(verdict.stream, verdict.broken_at or 0, verdict.reason) for verdict in broken[:KEPT_FAULTS]]
 
 
-def _write_down(actor: Actor, run: Run) -> None:
+def _write_down(actor: Actor, run: Run, *, target: tuple[str, str] = TARGET) -> None:
     log.append(
         log.SECURITY,
         EventType.AUDIT_VERIFIED,
         actor=actor,
         result=EventResult.FAILED if run.broken_count else EventResult.ALLOWED,
-        target=TARGET,
-        reason=f"{run.broken_count} streams are broken" if run.broken_count else "",
+        target=target,
+        reason=f"{run.broken_count} broken" if run.broken_count else "",
         payload={
-            "streams": run.streams,
+            "streams": audit_streams.count_streams(),
             "events": run.events,
-            "took_s": run.took_s,
+            "took_s": round(run.elapsed_s, 2),
             "up_to": run.up_to,
             "broken_count": run.broken_count,
             "broken": [msgspec.to_builtins(fault) for fault in run.faults],
         },
     )
+
+
+def verify_everything(*, actor: Actor, streams: list[str], anchors: list[Anchor]) -> Outcome:
+    """Verifies all streams, or those named, and compares anchors; writes `audit.verified`.
+
+    Raises what `permissions.require` raises.
+    """
+    require(actor, Action.AUDIT, target=TARGET)
+    started = time.monotonic()
+    up_to = verify.newest_id()
+    if streams:
+        verdicts = [verify.verify_stream(name) for name in streams]
+        broken = [verdict for verdict in verdicts if verdict.broken_at is not None]
+        events = sum(verdict.events for verdict in verdicts)
+    else:
+        walk, broken = verify.verify_all()
+        events = walk.events
+    lost = list(verify.broken_anchors(anchors))
+    run = Run(up_to=up_to, total=events, events=events, elapsed_s=time.monotonic() - started)
+    _conclude(run, [*broken, *lost])
+    heads = [head for head in audit_streams.heads() if not streams or head.stream in streams]
+    _write_down(actor, run, target=("stream", streams[0][:64]) if streams else TARGET)
+    return Outcome(events=events, broken=broken, lost=lost, heads=heads, took_s=run.elapsed_s)
