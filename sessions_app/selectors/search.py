@@ -23,7 +23,7 @@ from sessions_app.selectors.search_text import blob_texts, blobs_of, fold, parts
 from sessions_app.selectors.session_filters import Choice, FilterChoices
 
 PAGE_HITS = 50
-TITLE_HITS = 8
+TITLE_HITS = 5
 COUNTED = 1_000
 INSIDE_A_SESSION = 300
 BLOCKS_A_READ, READS = 8, 5

@@ -21,6 +21,7 @@ from sessions_app.selectors.history_window import child_window
 from sessions_app.selectors.outline import minimap, outline
 from sessions_app.views.history_links import history_links
 from sessions_app.views.pages import PageRequest, render_page
+from sessions_app.views.search import found_in
 from sessions_app.views.session_context import Context, open_session
 
 IMAGE_POLICY = "default-src 'none'; sandbox"
@@ -106,6 +107,7 @@ def _history(request: PageRequest, session: Session) -> Context:
         "splits": links.splits,
         "outline": outline(session.pk, page),
         "minimap": minimap(session, page),
+        **found_in(request, session, page.options.at),
     }
     return context | _laid_out(session, page)
 
