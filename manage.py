@@ -94,11 +94,14 @@ def main() -> None:
         sys.exit(run_tests(sys.argv[2:]))
     if command == "up":
         apply_data_directory(sys.argv[2:])
-    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "project.settings.test" if command == "check_all" else "project.settings.embedded")
+    if command == "check_all":
+        os.environ.setdefault("DJANGO_SETTINGS_MODULE", "project.settings.test")
     from django.core.exceptions import ImproperlyConfigured  # noqa: PLC0415
     from django.core.management import execute_from_command_line  # noqa: PLC0415
 
     try:
+        import project  # noqa: F401, PLC0415  it chooses the settings by the environment
+
         execute_from_command_line(sys.argv)
     except ImproperlyConfigured as error:
         sys.exit(str(error))

@@ -1,26 +1,10 @@
-"""The ASGI application: pages, and websockets behind an origin check and the session's sign-in."""
+"""The application for an ASGI server of its own: `daphne project.asgi:application`. `up` serves it by itself."""
 
-import os
+from project import checks
+from project.application import application
 
-from channels.auth import AuthMiddlewareStack
-from channels.routing import ProtocolTypeRouter, URLRouter
-from django.core.asgi import get_asgi_application
+checks.refuse_work_that_nobody_does()
+checks.refuse_unsafe_settings()
+checks.refuse_missing_static_files()
 
-os.environ.setdefault("DJANGO_SETTINGS_MODULE", "project.settings.embedded")
-http_application = get_asgi_application()
-
-from django.conf import settings  # noqa: E402
-
-from project.origins import SameOriginOnly  # noqa: E402
-from project.proxies import ForwardedAddress  # noqa: E402
-from sessions_app.live.routing import websocket_urlpatterns  # noqa: E402  needs the loaded applications
-
-application = ForwardedAddress(
-    ProtocolTypeRouter(
-        {
-            "http": http_application,
-            "websocket": SameOriginOnly(AuthMiddlewareStack(URLRouter(websocket_urlpatterns))),  # type: ignore[arg-type]  # any pattern will do
-        },
-    ),
-    settings.PROXIES,
-)
+__all__ = ["application"]

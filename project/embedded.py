@@ -6,16 +6,15 @@ A threads pool cannot kill what it runs, so whatever runs asks whether it should
 import os
 import threading
 import time
-from abc import ABC, abstractmethod
 from typing import Any
 
 import structlog
 from celery.worker import WorkController
 from celery.worker import state as worker_state
-from django.db import DatabaseError, connection
 
 from project.celery import celery_app
-from sessions_app.services import notices, sweeper
+from project.sweeping import RepeatingThread, SweepThread
+from sessions_app.services import notices
 from sessions_app.services.compactions import keeper
 
 logger = structlog.get_logger(__name__)
@@ -69,7 +68,7 @@ class BackgroundWork:
 
     def __init__(self, *, sweeps: bool = True) -> None:
         self._workers: list[EmbeddedWorker] = []
-        self._threads = [_NoticeThread(), _SweepThread()] if sweeps else []
+        self._threads = [_NoticeThread(), SweepThread()] if sweeps else []
 
     def start(self) -> None:
         """Returns when tasks are taken."""
@@ -95,60 +94,7 @@ class BackgroundWork:
         return all(stopped)
 
 
-class _RepeatingThread(ABC):
-    """Does something again and again until it is stopped. A daemon: it must not keep a process alive."""
-
-    name: str
-
-    def __init__(self, every_s: float, after_failure_s: float) -> None:
-        self._every_s, self._after_failure_s = every_s, after_failure_s
-        self._closing = threading.Event()
-        self._thread = threading.Thread(target=self._run, name=self.name, daemon=True)
-
-    def start(self) -> None:
-        self._thread.start()
-
-    def stop(self) -> None:
-        self._closing.set()
-        if self._thread.is_alive():
-            self._thread.join(1)
-
-    @abstractmethod
-    def once(self) -> None:
-        """One round. Whatever it raises is logged, and the next round comes all the same."""
-
-    def _run(self) -> None:
-        while True:
-            rest_s = self._every_s
-            try:
-                self.once()
-            except Exception as error:  # whatever it is: what the next rounds would do would be left undone for ever
-                logger.warning(f"{self.name}_failed", error=type(error).__name__, exc_info=not isinstance(error, DatabaseError))
-                connection.close()
-                rest_s = self._after_failure_s
-            if self._closing.wait(rest_s):
-                connection.close()
-                return
-
-
-class _SweepThread(_RepeatingThread):
-    """Sweeps at the start and then every ten seconds."""
-
-    name = "sweep"
-
-    def __init__(self) -> None:
-        super().__init__(sweeper.EVERY_S, sweeper.EVERY_S)
-        self._at_start = True
-
-    def once(self) -> None:
-        report = sweeper.sweep(at_start=self._at_start)
-        self._at_start = False
-        if report != sweeper.SweepReport():
-            logger.info("swept", found=report.words())
-        connection.close()
-
-
-class _NoticeThread(_RepeatingThread):
+class _NoticeThread(RepeatingThread):
     """Looks forty times a second whether another process wrote; each look is one statement and takes microseconds."""
 
     name = "notices"

@@ -1,11 +1,28 @@
 """The only way to start a background task: by name, with plain arguments, after the transaction is committed."""
 
+from functools import partial
+
+import structlog
 from celery import current_app
+from django.db import transaction
+from kombu.exceptions import OperationalError
+
+logger = structlog.get_logger(__name__)
 
 RUN_COMPACTION = "sessions_app.run_compaction"
 IMPORT_SESSIONS = "sessions_app.import_sessions"
 
 
 def enqueue(task_name: str, *arguments: str) -> None:
-    """Queues a task once the surrounding transaction commits, so that it finds the rows that it is about."""
-    current_app.tasks[task_name].delay_on_commit(*arguments)  # type: ignore[attr-defined]  # of Celery's task for Django
+    """Queues a task once the surrounding transaction commits, so that it finds the rows that it is about.
+
+    A broker that is away is no failure: what is asked for is stored, and a sweep queues what nobody took.
+    """
+    transaction.on_commit(partial(_send, task_name, arguments))
+
+
+def _send(task_name: str, arguments: tuple[str, ...]) -> None:
+    try:
+        current_app.tasks[task_name].delay(*arguments)
+    except (OperationalError, OSError) as error:
+        logger.warning("task_not_queued", task=task_name, error=type(error).__name__)

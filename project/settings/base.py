@@ -48,7 +48,7 @@ MIDDLEWARE = [
     "sessions_app.views.errors.refusals",
 ]
 ROOT_URLCONF = "project.urls"
-ASGI_APPLICATION = "project.asgi.application"
+ASGI_APPLICATION = "project.application.application"
 TEMPLATES = [
     {
         "BACKEND": "django.template.backends.django.DjangoTemplates",
@@ -148,4 +148,4 @@ PORT = ENV.number("PORT")
 BACKGROUND_WORK = "project.embedded.BackgroundWork"
 STATIC_FILES = "project.static_files.StaticFiles"
 LOGGING_CONFIG = "project.logging.set_up"
-LOGGING = {"format": ENV.text("LOG_FORMAT"), "level": ENV.text("LOG_LEVEL")}
+LOGGING = {"format": ENV.text("LOG_FORMAT") or "console", "level": ENV.text("LOG_LEVEL")}

@@ -19,6 +19,8 @@ class Variable:
     kind: str
     default: object
     meaning: str
+    has_short_name: bool = False
+    """Whether it is also read under its name without the prefix, as hosting platforms give it."""
 
 
 VARIABLES = (
@@ -30,7 +32,16 @@ VARIABLES = (
     ),
     Variable("ALLOWED_HOSTS", "list", [], "Further host names to answer to, separated by commas."),
     Variable("DEBUG", "bool", False, "Shows tracebacks and the style guide. Never with real data."),
-    Variable("LOG_FORMAT", "str", "console", "`console` or `json`."),
+    Variable(
+        "DATABASE_URL", "str", "", "`postgres://user:password@host:5432/name`. Any of these three chooses the distributed form.", True
+    ),
+    Variable(
+        "REDIS_URL", "str", "", "`redis://host:6379/0`: carries live updates between processes, and tasks if no broker is named.", True
+    ),
+    Variable("BROKER_URL", "str", "", "Broker of background work: `redis://…` or `amqp://user:password@host:5672/vhost`.", True),
+    Variable("SECRET_KEY", "str", "", "Signs sign-ins; the distributed form needs one of 50 characters, the same in all its processes."),
+    Variable("DATABASE_POOL", "int", 10, "Most database connections of one web process in the distributed form."),
+    Variable("LOG_FORMAT", "str", "", "`console` or `json`. Without it, `json` in the distributed form and `console` otherwise."),
     Variable("LOG_LEVEL", "str", "INFO", "Lowest level that is logged."),
     Variable("UPLOAD_MAX_MB", "int", 512, "Largest file that the upload page takes, in megabytes. The command line takes any size."),
     Variable("PROXIES", "int", 0, "How many proxies stand in front, whose `X-Forwarded-For` is believed. 0: the header is not looked at."),
@@ -57,6 +68,8 @@ class Env:
 
     def _read(self, variable: Variable) -> object:
         name = PREFIX + variable.name
+        if variable.has_short_name and name not in self._environment:
+            name = variable.name
         try:
             return getattr(self._reader, variable.kind)(name, default=variable.default)
         except (ValueError, ImproperlyConfigured) as error:

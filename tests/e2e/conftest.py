@@ -51,7 +51,7 @@ def live_url(django_db_setup) -> Iterator[str]:
     from daphne.server import Server
     from twisted.internet import reactor
 
-    from project.asgi import application
+    from project.application import application
     from project.static_files import StaticFiles
 
     server = Server(

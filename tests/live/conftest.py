@@ -23,7 +23,7 @@ def sign_in(user: User) -> Client:
 @asynccontextmanager
 async def connected(path: str, user: User | None = None, client: Client | None = None, origin: bytes = ORIGIN) -> AsyncIterator:
     """A socket as a browser opens it; closed at the end."""
-    from project.asgi import application
+    from project.application import application
 
     if user is not None:
         client = await database_sync_to_async(sign_in)(user)

@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from project import embedded
 from project.embedded import BackgroundWork
+from project.sweeping import SweepThread
 from sessions_app import queue
 from sessions_app.engine.terms import SkipReason, Status
 from sessions_app.models import Entry, ImportRun, Session
@@ -133,7 +133,7 @@ def test_a_sweep_that_fails_is_not_the_last_one(monkeypatch):
 
     monkeypatch.setattr(sweeper, "sweep", sweep)
     monkeypatch.setattr(sweeper, "EVERY_S", 0.02)
-    thread = embedded._SweepThread()
+    thread = SweepThread()
     thread.start()
     wait_until(lambda: len(swept) > 2)
     thread.stop()

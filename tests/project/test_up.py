@@ -114,9 +114,9 @@ def test_a_stop_in_the_middle_of_a_compaction_ends_it_and_the_next_start_goes_on
     product = Product(filled)
     product.wait_for_greeting()
     session = str(product.query(slow)[0][0])
+    product.stop()
     arguments, environment = command("compact", session, "--no-wait", DATA_DIR=filled)
     subprocess.run(arguments, env=environment, check=True, capture_output=True, timeout=PATIENCE_S)
-    product.stop()
     product = Product(filled)  # what waits is queued again at the start
     product.wait_for_greeting()
     of_session = f"session_id = '{session.replace('-', '')}'"

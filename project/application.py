@@ -1,0 +1,23 @@
+"""The ASGI application itself: pages, and websockets behind an origin check and the session's sign-in."""
+
+from channels.auth import AuthMiddlewareStack
+from channels.routing import ProtocolTypeRouter, URLRouter
+from django.core.asgi import get_asgi_application
+
+http_application = get_asgi_application()
+
+from django.conf import settings  # noqa: E402
+
+from project.origins import SameOriginOnly  # noqa: E402
+from project.proxies import ForwardedAddress  # noqa: E402
+from sessions_app.live.routing import websocket_urlpatterns  # noqa: E402  needs the loaded applications
+
+application = ForwardedAddress(
+    ProtocolTypeRouter(
+        {
+            "http": http_application,
+            "websocket": SameOriginOnly(AuthMiddlewareStack(URLRouter(websocket_urlpatterns))),  # type: ignore[arg-type]  # any pattern will do
+        },
+    ),
+    settings.PROXIES,
+)

@@ -1,0 +1,60 @@
+"""What `celery -A project worker` does besides taking tasks: it refuses unsafe settings, and sweeps every ten seconds."""
+
+import os
+import threading
+from typing import Any
+
+from celery.signals import celeryd_init, worker_ready, worker_shutdown
+from django.conf import settings
+
+_PATIENCE_S = 10.0
+
+
+class _Rounds:
+    """Held while a sweep runs, so that no child process is forked in the middle of one, with locks that nobody opens again."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self._is_held = False
+
+    def before_fork(self) -> None:
+        self._is_held = self.lock.acquire(timeout=_PATIENCE_S)
+
+    def after_fork(self) -> None:
+        if self._is_held:
+            self._is_held = False
+            self.lock.release()
+
+    def in_child(self) -> None:
+        self.lock, self._is_held = threading.Lock(), False
+
+
+_rounds = _Rounds()
+_sweeps: list[Any] = []
+
+
+@celeryd_init.connect
+def prepare(**_: Any) -> None:
+    """Before the worker loads anything."""
+    from project.checks import refuse_unsafe_settings  # noqa: PLC0415  needs the settings, which are loaded by now
+
+    refuse_unsafe_settings()
+    # A pool belongs to one process, and a worker may fork. Few threads, and one connection a task: it needs none.
+    settings.DATABASES["default"].get("OPTIONS", {}).pop("pool", None)
+
+
+@worker_ready.connect
+def start_sweeping(**_: Any) -> None:
+    """In the worker's own process, never in a child of it: a sweep must not wait until a long task is done."""
+    from project.sweeping import SweepThread  # noqa: PLC0415  needs the loaded applications
+
+    os.register_at_fork(before=_rounds.before_fork, after_in_parent=_rounds.after_fork, after_in_child=_rounds.in_child)
+    thread = SweepThread(at_start=False, beside=_rounds.lock)
+    thread.start()
+    _sweeps.append(thread)
+
+
+@worker_shutdown.connect
+def stop_sweeping(**_: Any) -> None:
+    while _sweeps:
+        _sweeps.pop().stop()
