@@ -302,3 +302,13 @@ def test_every_transaction_of_an_import_leaves_a_whole_database_behind(tmp_path,
         outcome = take(write(folder, data.replace(SESSION.encode(), session.encode()), name=f"{session}.jsonl"))
         assert (outcome.state, outcome.error) == (SourceState.NEW, "")
     assert Session.objects.filter(parent=None, is_complete=True).count() == 4
+
+
+@pytest.mark.parametrize("rounds", [150, 250, 450])
+def test_a_session_of_several_hundred_short_entries_is_taken_in(tmp_path, rounds):
+    told = [prompt("u0", None)]
+    for number in range(rounds):
+        told += [answer(f"a{number}", told[-1]["uuid"], call(f"c{number}")), result(f"r{number}", f"a{number}", f"c{number}")]
+    outcome = take(write(tmp_path, encode(told)))
+    assert (outcome.state, outcome.error) == (SourceState.NEW, "")
+    assert the_session().entry_count == 2 * rounds + 1

@@ -35,7 +35,8 @@ def finish(*, actor: Actor, writer: SourceWriter, reading: SourceReading, file: 
     checkpoints: dict[str, list[AgentCheckpoint]] = {}
     for checkpoint in reading.checkpoints():
         checkpoints.setdefault(checkpoint.child_key, []).append(checkpoint)
-    is_short = not writer.has_written and len(reading.child_sessions()) + len(reading.checkpoints()) <= FEW
+    is_known = all(lane.known is not None for lane in writer.lanes.values())  # else the store is asked, so it must have the sessions
+    is_short = is_known and not writer.has_written and len(reading.child_sessions()) + len(reading.checkpoints()) <= FEW
     # A short source comes in whole: one transaction takes less time than several.
     with transaction.atomic() if is_short else contextlib.nullcontext():
         _settle(writer, reading, checkpoints, inserts_later=is_short)
