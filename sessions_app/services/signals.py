@@ -1,6 +1,7 @@
 """Keeps on a session's row how full its context is, what fills it, and what a compaction would leave of it."""
 
 import uuid
+from collections.abc import Mapping
 
 import msgspec
 from django.db.models import Q, Sum
@@ -15,10 +16,11 @@ from sessions_app.selectors import cuts, plans
 from sessions_app.services.signal_columns import MEASUREMENTS_TRIED, Fold, Known, columns, fills, fold
 
 
-def refresh(session_id: uuid.UUID | str) -> None:
+def refresh(session_id: uuid.UUID | str, *, added: Mapping[str, int] | None = None) -> None:
     """Derives signal, trigger, composition and what a compaction would leave, and stores them in one update.
 
-    Call it in the transaction that changed the session's entries, checkpoints or policy.
+    Call it in the transaction that changed the session's entries, checkpoints or policy. `added`: nothing changed but that
+    entries were appended, of which it gives the tokens by what they fill; the others are not summed again.
     """
     session = Session.objects.get(pk=session_id)
     context = plans.default_context(session)
@@ -26,7 +28,7 @@ def refresh(session_id: uuid.UUID | str) -> None:
     checkpoint = chain[-1] if chain else None
     policy = plans.effective_policy(session).policy
     window = _window(session)
-    composition = _composition(session, checkpoint)
+    composition = _composition(session, checkpoint) if added is None else _with_added(session.composition, added)
     now = signal.derive(measurement=_measurement(session, context, checkpoint), view_tokens=sum(composition.values()))
     left = _fold(session, checkpoint, policy, window, now, composition)
     prepared.update(Session, session.pk, **columns(now, window, policy, composition, left))
@@ -42,6 +44,11 @@ def store(session: Session, known: Known) -> None:
 def _window(session: Session) -> int:
     """Tokens: what somebody set, else what the agent's file says, else what is known of the model."""
     return session.window_override or session.window_reported or window_for(session.model)
+
+
+def _with_added(composition: Mapping[str, int], added: Mapping[str, int]) -> dict[str, int]:
+    """A view ends with an open range: what is appended stands in it."""
+    return {name: tokens for name in (*composition, *added) if (tokens := composition.get(name, 0) + added.get(name, 0))}
 
 
 def _composition(session: Session, checkpoint: Checkpoint | None) -> dict[str, int]:

@@ -6,11 +6,15 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO, cast
 
 from sessions_app.events.actors import Actor
+from sessions_app.readers.base import SourceReading
+from sessions_app.services.imports.growth import GrowingReading, OpenSource
 from sessions_app.services.imports.outcomes import SourceOutcome, SourceState
 from sessions_app.services.imports.source import import_source
 from sessions_app.services.imports.whole_lines import end_of_lines, is_object
+from sessions_app.services.imports.writer import SourceWriter
 
 RETRY_S = 1.0
 QUIET_S = 2.0
@@ -18,6 +22,10 @@ QUIET_S = 2.0
 
 LARGE_BYTES = 2_000_000
 """What is to be read of a large file: others do not wait behind it."""
+
+
+OPEN_RECORDS = 400_000
+"""Records of all sources that are kept open, about 100 bytes each: those that were used last."""
 
 
 @dataclass
@@ -35,6 +43,7 @@ class WatchedFiles:
     def __init__(self, *, actor: Actor, cancelled: Callable[[], bool]) -> None:
         self._actor, self._cancelled = actor, cancelled
         self._known: dict[Path, _Known] = {}
+        self._open: dict[Path, OpenSource] = {}  # the latest used last
         self._observed: set[str] = set()
         self._lock = threading.Lock()
 
@@ -58,6 +67,7 @@ class WatchedFiles:
         with self._lock:
             for path in paths:
                 self._known.pop(path, None)
+                self._open.pop(path, None)
 
     def bring_up(self, path: Path) -> tuple[SourceOutcome | None, float | None]:
         """Takes in what is new. Answers what came of it, if anything, and after how many seconds to look again, if at all.
@@ -79,15 +89,43 @@ class WatchedFiles:
                 if until < status.st_size and is_object(file, until, status.st_size):
                     is_quiet = time.time() - status.st_mtime >= QUIET_S
                     until, again_s = (status.st_size, None) if is_quiet else (until, QUIET_S)
-        if until == 0 or (until == start and path.suffix == ".jsonl"):
-            return None, again_s
-        outcome = import_source(actor=self._actor, path=path, name=str(path), cancelled=self._cancelled, until=until)
+            if until == 0 or (until == start and path.suffix == ".jsonl"):
+                return None, again_s
+            outcome = self._go_on(path, file, until) if start else None
+        if outcome is None:
+            outcome = self._import(path, until)
         if outcome.may_retry:
             return outcome, RETRY_S
         if outcome.state not in {SourceState.FAILED, SourceState.CANCELLED, SourceState.SKIPPED}:
             with self._lock:
                 self._known[path] = _Known(until, status.st_dev, status.st_ino)
         return outcome, again_s
+
+    def _go_on(self, path: Path, file: BinaryIO, until: int) -> SourceOutcome | None:
+        """Takes in what was added to a source that is open. `None`: it is not, or knows too little."""
+        with self._lock:
+            source = self._open.pop(path, None)
+        if source is None or source.end > until:
+            return None
+        outcome = source.go_on(file, until, str(path))
+        if outcome is not None:
+            self._keep(path, source)
+        return outcome
+
+    def _import(self, path: Path, until: int) -> SourceOutcome:
+        def keep(reading: SourceReading, writer: SourceWriter) -> None:
+            if path.suffix == ".jsonl" and hasattr(reading, "go_on"):
+                self._keep(path, OpenSource(actor=self._actor, reading=cast("GrowingReading", reading), writer=writer))
+
+        with self._lock:
+            self._open.pop(path, None)
+        return import_source(actor=self._actor, path=path, name=str(path), cancelled=self._cancelled, until=until, keep=keep)
+
+    def _keep(self, path: Path, source: OpenSource) -> None:
+        with self._lock:
+            self._open[path] = source
+            while len(self._open) > 1 and sum(kept.record_count for kept in self._open.values()) > OPEN_RECORDS:
+                del self._open[next(iter(self._open))]
 
     @staticmethod
     def _is_same(known: _Known, status: os.stat_result) -> bool:

@@ -36,17 +36,20 @@ def import_source(
     progress: Progress = _nothing,
     cancelled: Callable[[], bool],
     until: int | None = None,
+    keep: Callable[[SourceReading, SourceWriter], None] = lambda _reading, _writer: None,
 ) -> SourceOutcome:
     """Imports one file, or brings its session up to date. Errors come back as a failed outcome, in a sentence;
     a file that is no session comes back as skipped.
 
     `name` is what people gave; of an upload (`is_staged`) the path itself says nothing. `until`: the bytes behind it wait.
+    `keep` is given what read and wrote a source that was taken in, so that it can go on when the file grows.
     """
     label = name or str(path)
     try:
         with path.open("rb") as opened:
             file = opened if until is None else cast("BinaryIO", UpTo(opened, until))
             job = _SourceImport(actor, file, path, label, is_staged=is_staged, progress=progress, cancelled=cancelled)
+            job.keep = keep
             try:
                 return job.run()
             except IntegrityError:
@@ -106,6 +109,7 @@ class _SourceImport:
         self.is_staged = is_staged
         self.progress = progress
         self.cancelled = cancelled
+        self.keep: Callable[[SourceReading, SourceWriter], None] = lambda _reading, _writer: None
         self.size = file.seek(0, os.SEEK_END)
 
     def run(self) -> SourceOutcome:
@@ -170,6 +174,7 @@ class _SourceImport:
         if state is SourceState.GROWN and not session.is_complete:
             state = SourceState.NEW  # it goes on where an import of it was cut off
         finish(actor=self.actor, writer=writer, reading=reading, file=self.file, notes=notes)
+        self.keep(reading, writer)
         return self._outcome(state, writer, reading, notes)
 
     def _outcome(self, state: SourceState, writer: SourceWriter, reading: SourceReading, notes: list[str]) -> SourceOutcome:
