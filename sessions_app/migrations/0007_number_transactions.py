@@ -1,5 +1,7 @@
 """On PostgreSQL, each event keeps the number of the transaction that wrote it: transactions end in another order than they begin."""
 
+from typing import Any
+
 from django.db import migrations
 
 ADD = (
@@ -11,15 +13,15 @@ ADD = (
 REMOVE = ("ALTER TABLE sessions_app_event DROP COLUMN transaction_number",)
 
 
-def add(apps, schema_editor):
+def add(_apps: Any, schema_editor: Any) -> None:
     _execute(schema_editor, ADD)
 
 
-def remove(apps, schema_editor):
+def remove(_apps: Any, schema_editor: Any) -> None:
     _execute(schema_editor, REMOVE)
 
 
-def _execute(schema_editor, statements):
+def _execute(schema_editor: Any, statements: tuple[str, ...]) -> None:
     if schema_editor.connection.vendor == "postgresql":
         for statement in statements:
             schema_editor.execute(statement)

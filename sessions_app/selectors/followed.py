@@ -1,6 +1,7 @@
 """What changed after a cursor: all that a live page needs to know of the event log."""
 
 import uuid
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from django.db import connection
@@ -38,16 +39,57 @@ def changes_after(session_id: uuid.UUID | str, seq: int) -> Changes:
 
 
 def list_cursor() -> int:
-    """The last event of all streams. The list reads it before its rows. One query."""
-    return Event.objects.aggregate(last=Max("pk"))["last"] or 0
+    """Where the list begins to follow: it reads this before its rows. A number of the database's own. One query."""
+    if connection.vendor == "postgresql":
+        return _transactions()[0]
+    return _last_event()
 
 
 def sessions_changed_after(cursor: int) -> tuple[tuple[uuid.UUID, ...], int]:
-    """Which sessions have events after a `list_cursor`, the latest first, and the new cursor. At most 200 sessions."""
+    """Which sessions have events after a `list_cursor`, the latest first, and the new cursor. At most 200 sessions.
+
+    Nothing is passed over. On PostgreSQL something may be told twice, while a transaction that began earlier is under way.
+    """
+    if connection.vendor == "postgresql":
+        # Asked first: whatever ends between the two statements is told now, and once more.
+        new_cursor, end = _transactions()
+        with connection.cursor() as statement:
+            statement.execute(_OF_TRANSACTIONS, [cursor, end, MAX_CHANGED_SESSIONS])
+            return _sessions([stream for stream, _ in statement.fetchall()]), new_cursor
     rows = Event.objects.filter(pk__gt=cursor).values("stream").annotate(last=Max("pk")).order_by("-last")
-    found = list(rows[: MAX_CHANGED_SESSIONS + 1])
-    changed = [uuid.UUID(row["stream"].removeprefix(SESSION_PREFIX)) for row in found if row["stream"].startswith(SESSION_PREFIX)]
-    return tuple(changed[:MAX_CHANGED_SESSIONS]), found[0]["last"] if found else min(cursor, list_cursor())
+    found = list(rows[:MAX_CHANGED_SESSIONS])
+    return _sessions([row["stream"] for row in found]), found[0]["last"] if found else min(cursor, _last_event())
+
+
+def _sessions(streams: Iterable[str]) -> tuple[uuid.UUID, ...]:
+    return tuple(uuid.UUID(stream.removeprefix(SESSION_PREFIX)) for stream in streams if stream.startswith(SESSION_PREFIX))
+
+
+def _last_event() -> int:
+    # One process writes at a time: events are committed in the order of their numbers.
+    return Event.objects.aggregate(last=Max("pk"))["last"] or 0
+
+
+def _transactions() -> tuple[int, int]:
+    """(the oldest transaction that is still under way, the one that would begin next): all before the first have ended.
+
+    Events get their numbers before they are committed, and may be committed in another order; so on PostgreSQL a cursor
+    names a transaction, not an event.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute(_UNDER_WAY)
+        oldest, following = cursor.fetchone()
+    return oldest, following
+
+
+_UNDER_WAY = """
+SELECT pg_snapshot_xmin(now)::text::bigint, pg_snapshot_xmax(now)::text::bigint FROM pg_current_snapshot() AS now
+"""
+# The upper end: a database that was put back into another server holds numbers that this one has not reached.
+_OF_TRANSACTIONS = f"""
+SELECT stream, max(id) AS last FROM "{Event._meta.db_table}"
+WHERE transaction_number >= %s AND transaction_number < %s AND stream LIKE '{SESSION_PREFIX}%%' GROUP BY stream ORDER BY last DESC LIMIT %s
+"""  # noqa: S608  names of our own
 
 
 @dataclass(frozen=True)
@@ -68,7 +110,7 @@ def events_after(cursor: int) -> NewEvents:
     rows = list(newer.values("stream").annotate(seq=Max("seq"), last=Max("pk")).order_by("last").values_list("stream", "seq", "last"))
     if not rows:
         # A cursor beyond the end, of a database that was put back, must not hide what is still to come.
-        return NewEvents(min(cursor, list_cursor()), (), ())
+        return NewEvents(min(cursor, _last_event()), (), ())
     asked = newer.filter(type=EventType.COMPACTION_REQUESTED, pk__lte=rows[-1][2]).order_by("pk").values_list("compaction_id", flat=True)
     sessions = tuple((stream.removeprefix(SESSION_PREFIX), seq) for stream, seq, _ in rows if stream.startswith(SESSION_PREFIX))
     return NewEvents(rows[-1][2], sessions, tuple(identifier for identifier in asked if identifier is not None))
