@@ -26,7 +26,8 @@ ENTRY = [
 ]  # fmt: skip
 SESSION_ROW = [
     "title", "model", "entry_count", "tokens_total", "head_hash", "compaction_count", "signal_tokens", "signal_origin",
-    "composition", "pressure", "foldable_to", "warning_count", "failure_count", "last_activity_at", "status", "started_at", "relation", "parent_call_id",
+    "composition", "pressure", "foldable_to", "warning_count", "failure_count", "last_activity_at", "status",
+    "started_at", "relation", "parent_call_id",
 ]  # fmt: skip
 
 
