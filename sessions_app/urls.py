@@ -2,7 +2,21 @@
 
 from django.urls import include, path
 
-from sessions_app.views import accounts, compactions, events, exports, health, history, imports, raw, search, sessions, styleguide, users
+from sessions_app.views import (
+    accounts,
+    audit,
+    compactions,
+    events,
+    exports,
+    health,
+    history,
+    imports,
+    raw,
+    search,
+    sessions,
+    styleguide,
+    users,
+)
 
 session_urls = [
     path("", history.session_detail, name="session-detail"),
@@ -40,6 +54,15 @@ user_urls = [
     path("<int:user_id>/password/", users.user_reset, name="user-reset"),
 ]
 
+audit_urls = [
+    path("", audit.audit_list, name="audit-list"),
+    path("newer/", audit.audit_newer, name="audit-newer"),
+    path("export/", audit.audit_export, name="audit-export"),
+    path("verify/", audit.audit_verify, name="audit-verify"),
+    path("verify/stream/", audit.audit_verify_stream, name="audit-verify-stream"),
+    path("<int:event_id>/", audit.audit_detail, name="audit-detail"),
+]
+
 urlpatterns = [
     path("", sessions.session_list, name="session-list"),
     path("sign-in/", accounts.sign_in, name="sign-in"),
@@ -49,6 +72,7 @@ urlpatterns = [
     path("search/", search.search, name="search"),
     path("sessions/<uuid:session_id>/", include(session_urls)),
     path("imports/", include(import_urls)),
+    path("audit/", include(audit_urls)),
     path("styleguide/", styleguide.styleguide, name="styleguide"),
     path("healthz", health.health, name="health"),
 ]

@@ -3,7 +3,7 @@
 import threading
 import time
 
-from sessions_app.events import deferred, log
+from sessions_app.events import deferred, log, refusals
 from sessions_app.events.actors import Actor
 from sessions_app.events.types import EventType
 from sessions_app.models import Session
@@ -39,6 +39,11 @@ seen = _Seen()
 def record_view(*, actor: Actor, session: Session) -> None:
     """Writes down that `actor` looked at the session; nothing when that was done in the last ten minutes."""
     record(actor=actor, event_type=EventType.SESSION_VIEWED, target=("session", str(session.pk)))
+
+
+def record_refusal(*, actor: Actor, reason: str, target: tuple[str, str]) -> None:
+    """Writes down that `actor` was refused outside of the gates in `permissions`, its like at most once a minute."""
+    refusals.record(actor=actor, reason=reason, target=target)
 
 
 def record(*, actor: Actor, event_type: EventType, target: tuple[str, str], payload: dict[str, object] | None = None) -> None:

@@ -18,6 +18,7 @@ from sessions_app.selectors import compaction_panel as panels
 from sessions_app.selectors import session_page
 from sessions_app.selectors.compact_preview import compact_preview
 from sessions_app.selectors.compactions_page import attempt_detail, ledger_page
+from sessions_app.services.access import record_view
 from sessions_app.services.compactions.cancel import UnknownCompaction, cancel
 from sessions_app.services.compactions.request import InvalidRequest
 from sessions_app.services.compactions.request import request as request_compaction
@@ -44,6 +45,7 @@ def compaction_create(request: PageRequest, session_id: uuid.UUID) -> HttpRespon
                 f"A compaction of {answer.compaction.requested_by or 'this session'} was under way already; you are following that one."
             )
             return _done(request, session, joined if answer.joined else "")
+    record_view(actor=actor, session=session)
     return _preview(request, session, form)
 
 

@@ -12,7 +12,8 @@ from django.http.response import HttpResponseBase
 from django.template.loader import render_to_string
 from django.views.decorators.csrf import requires_csrf_token
 
-from sessions_app.permissions import ActionRefused, NoAccess
+from sessions_app.permissions import ActionRefused, NoAccess, actor_of
+from sessions_app.services.access import record_refusal
 from sessions_app.views.pages import render_page, wants_fragment
 
 TEMPLATE = "errors/error.html"
@@ -76,6 +77,7 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:  # 
 
 @requires_csrf_token
 def forbidden(request: HttpRequest, exception: Exception) -> HttpResponse:  # noqa: ARG001  Django's signature
+    _record(request, "not allowed")
     return error_page(request, 403, "Not allowed", FORBIDDEN)
 
 
@@ -105,4 +107,11 @@ def _is_full_disk(error: BaseException | None) -> bool:
 
 
 def csrf_failed(request: HttpRequest, reason: str = "") -> HttpResponse:  # noqa: ARG001  Django's signature
+    _record(request, "the form did not come from this site, or was too old")
     return error_page(request, 403, "Not sent", CSRF)
+
+
+def _record(request: HttpRequest, reason: str) -> None:
+    """Writes the refusal down, with the page that was asked for. The user is missing where an early middleware refused."""
+    if hasattr(request, "user"):
+        record_refusal(actor=actor_of(request), reason=reason, target=("page", request.path[:64]))

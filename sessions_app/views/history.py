@@ -19,6 +19,7 @@ from sessions_app.selectors import parts
 from sessions_app.selectors.history import HistoryPage, Layout, history_page
 from sessions_app.selectors.history_window import child_window
 from sessions_app.selectors.outline import minimap, outline
+from sessions_app.services.access import record_view
 from sessions_app.views.history_links import history_links
 from sessions_app.views.pages import PageRequest, render_page
 from sessions_app.views.search import found_in
@@ -48,14 +49,14 @@ def entry_window(request: PageRequest, session_id: uuid.UUID) -> HttpResponse:
 @require_safe
 def entry_permalink(request: PageRequest, session_id: uuid.UUID, index: int) -> HttpResponse:
     """Where an entry stands in the canonical history, whatever window that is."""
-    permissions.access_session(permissions.actor_of(request), session_id, Action.READ)
+    _read(request, session_id)
     return redirect(f"{reverse('session-detail', args=[session_id])}?layout=canonical&at={index}#e{index}")
 
 
 @require_safe
 def part_text(request: PageRequest, session_id: uuid.UUID, index: int, position: int) -> HttpResponse:
     """A stretch of one part's text, at most 200,000 characters of it."""
-    session = permissions.access_session(permissions.actor_of(request), session_id, Action.READ)
+    session = _read(request, session_id)
     stretch = parts.text_stretch(session.pk, index, position, PlaceForm(request.GET).place("start") or 0)
     if stretch is None:
         raise Http404
@@ -72,7 +73,7 @@ def part_text(request: PageRequest, session_id: uuid.UUID, index: int, position:
 @require_safe
 def part_image(request: PageRequest, session_id: uuid.UUID, index: int, position: int) -> HttpResponse:
     """An image of an entry: only types that hold no script, and as something that can do nothing."""
-    session = permissions.access_session(permissions.actor_of(request), session_id, Action.READ)
+    session = _read(request, session_id)
     image = parts.image(session.pk, index, position)
     if image is None:
         raise Http404
@@ -86,12 +87,21 @@ def part_image(request: PageRequest, session_id: uuid.UUID, index: int, position
 @require_safe
 def child_entries(request: PageRequest, session_id: uuid.UUID, call_id: str) -> HttpResponse:
     """The beginning of a sub-agent's entries, as lines."""
-    session = permissions.access_session(permissions.actor_of(request), session_id, Action.READ)
+    session = _read(request, session_id)
     child, window = child_window(session.pk, call_id)
     if child is None:
         raise Http404
+    record_view(actor=permissions.actor_of(request), session=child)
     context: Context = {"child": child, "lines": child_bands(child.pk, window), "has_more": window.has_later, "parent": session}
     return render_page(request, "sessions/children.html", context, partial="lines")
+
+
+def _read(request: PageRequest, session_id: uuid.UUID) -> Session:
+    """The session for a reader of a part of it, noted as viewed: a part alone is a read as well."""
+    actor = permissions.actor_of(request)
+    session = permissions.access_session(actor, session_id, Action.READ)
+    record_view(actor=actor, session=session)
+    return session
 
 
 def _history(request: PageRequest, session: Session) -> Context:

@@ -12,6 +12,7 @@ from sessions_app.permissions import Action, NoAccess, access_session, actor_of,
 from sessions_app.selectors import imports_page
 from sessions_app.selectors.raw_page import ReportPage, parse_report
 from sessions_app.services import imports
+from sessions_app.services.access import record_refusal
 from sessions_app.views.pages import PageRequest, render_page
 
 
@@ -36,7 +37,7 @@ def import_list(request: PageRequest) -> HttpResponse:
 @require_safe
 def import_detail(request: PageRequest, run_id: uuid.UUID) -> HttpResponse:
     require(actor_of(request), Action.IMPORT)
-    page = _page(run_id)
+    page = _page(request, run_id)
     wanted = request.GET.get("report") or (page.files[0].session_id if len(page.files) == 1 else "")
     context = {"page": page, "reported": wanted, "report": _report(request, page, wanted)}
     return render_page(request, "imports/detail.html", context, partial="run")
@@ -46,14 +47,15 @@ def import_detail(request: PageRequest, run_id: uuid.UUID) -> HttpResponse:
 def import_cancel(request: PageRequest, run_id: uuid.UUID) -> HttpResponse:
     actor = actor_of(request)
     require(actor, Action.IMPORT)  # before the look: whether there is such a run is not for everybody
-    _page(run_id)
+    _page(request, run_id)
     imports.cancel_import(actor=actor, run_id=run_id)
     return redirect("import-detail", run_id)
 
 
-def _page(run_id: uuid.UUID) -> imports_page.ImportPage:
-    page = imports_page.run_page(run_id)
+def _page(request: PageRequest, run_id: uuid.UUID) -> imports_page.ImportPage:
+    page = imports_page.run_page(request, run_id)
     if page is None:
+        record_refusal(actor=actor_of(request), reason="no such import", target=("import", str(run_id)))
         raise NoAccess("There is no such import.")
     return page
 
