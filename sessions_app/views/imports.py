@@ -53,7 +53,7 @@ def import_cancel(request: PageRequest, run_id: uuid.UUID) -> HttpResponse:
 
 
 def _page(request: PageRequest, run_id: uuid.UUID) -> imports_page.ImportPage:
-    page = imports_page.run_page(request, run_id)
+    page = imports_page.run_page(run_id)
     if page is None:
         record_refusal(actor=actor_of(request), reason="no such import", target=("import", str(run_id)))
         raise NoAccess("There is no such import.")
