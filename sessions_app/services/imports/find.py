@@ -1,8 +1,11 @@
 """Which files a path means."""
 
+import errno
 import os
-from collections.abc import Iterator
+import stat
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import BinaryIO
 
 from sessions_app.services.imports.outcomes import ImportFailedError
 
@@ -10,21 +13,53 @@ SUFFIXES = frozenset({".json", ".jsonl"})
 # Bookkeeping beside the transcripts of sub-agents and of workflow runs.
 _NO_TRANSCRIPT = ("journal.jsonl", ".meta.json")
 
+NO_FILE = "It is a pipe, a socket or a device, not a file."
 
-def files_of(path: Path) -> Iterator[Path]:
-    """The file itself, or every file below a folder that may be a session, sorted. Raises `ImportFailedError` when there is none.
 
-    Sessions come before their sub-agents. Links to folders are not followed.
+@dataclass
+class Found:
+    """The files, sessions before their sub-agents, and by path what is wrong with what was no file, or could not be looked at."""
+
+    files: list[Path] = field(default_factory=list)
+    no_files: dict[Path, str] = field(default_factory=dict)
+    unreadable: dict[Path, str] = field(default_factory=dict)
+
+
+def files_of(path: Path) -> Found:
+    """The file itself, or every file below a folder that may be a session, sorted. Raises `ImportFailedError` when there is nothing.
+
+    Links to folders are not followed. A link to a file is, where it leads to one.
     """
-    if not path.is_dir():
-        if not path.exists():
-            raise ImportFailedError(f"There is no file or folder {path}. Nothing was changed.")
-        yield path
-        return
-    found = sorted(_walk(path), key=lambda file: (is_sub_agents(file), str(file)))
-    if not found:
+    try:
+        is_folder = stat.S_ISDIR(path.stat().st_mode)
+    except FileNotFoundError as error:
+        raise ImportFailedError(f"There is no file or folder {path}. Nothing was changed.") from error
+    except (OSError, ValueError) as error:
+        why = error.strerror or error if isinstance(error, OSError) else error
+        raise ImportFailedError(f"{path} can't be looked at ({why}). Nothing was changed.") from error
+    if not is_folder:
+        return Found([path])
+    found = Found()
+    _walk(path, found)
+    if not (found.files or found.no_files or found.unreadable):
         raise ImportFailedError(f"There is no session file in {path} or below it. Nothing was changed.")
-    yield from found
+    found.files.sort(key=lambda file: (is_sub_agents(file), str(file)))
+    return found
+
+
+def open_file(path: Path) -> BinaryIO:
+    """Opens an ordinary file to read. Never waits, as for the writer of a pipe. Raises `OSError`, and `ImportFailedError` for no file."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        mode = os.fstat(descriptor).st_mode
+        if stat.S_ISDIR(mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+        if not stat.S_ISREG(mode):
+            raise ImportFailedError(f"{NO_FILE} Nothing was changed.")
+        return os.fdopen(descriptor, "rb")
+    except BaseException:
+        os.close(descriptor)
+        raise
 
 
 def is_sub_agents(file: Path) -> bool:
@@ -37,9 +72,25 @@ def may_be_session(path: Path) -> bool:
     return path.suffix in SUFFIXES and not path.name.endswith(_NO_TRANSCRIPT)
 
 
-def _walk(folder: Path) -> Iterator[Path]:
-    for parent, _, names in os.walk(folder):
+def _walk(folder: Path, found: Found) -> None:
+    def note(error: OSError) -> None:
+        found.unreadable[Path(error.filename)] = f"The folder can't be read ({error.strerror}). What is in it was not looked at."
+
+    for parent, _, names in os.walk(folder, onerror=note):
         for name in names:
             path = Path(parent, name)
-            if may_be_session(path) and path.is_file():
-                yield path
+            if may_be_session(path):
+                _judge(path, found)
+
+
+def _judge(path: Path, found: Found) -> None:
+    """One look at a name, so that a pipe or a link that leads nowhere is said and not opened."""
+    try:
+        mode = path.stat().st_mode
+    except OSError as error:
+        found.no_files[path] = f"It can't be looked at ({error.strerror})."
+        return
+    if stat.S_ISREG(mode):
+        found.files.append(path)
+    elif not stat.S_ISDIR(mode):
+        found.no_files[path] = NO_FILE

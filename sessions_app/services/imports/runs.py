@@ -13,6 +13,7 @@ from typing import BinaryIO
 import msgspec
 from django.conf import settings
 from django.db import DatabaseError, transaction
+from django.db.models.functions import Now
 
 from sessions_app import queue
 from sessions_app.events import log
@@ -22,9 +23,9 @@ from sessions_app.models import EventResult, ImportRun
 from sessions_app.models.import_run import ImportState
 from sessions_app.permissions import Action, require
 from sessions_app.services import search_index
-from sessions_app.services.imports import parallel, sources
+from sessions_app.services.imports import archives, parallel, sources
 from sessions_app.services.imports.find import files_of, is_sub_agents
-from sessions_app.services.imports.outcomes import ImportFailedError, SourceOutcome, SourceState
+from sessions_app.services.imports.outcomes import ImportFailedError, ImportStoppedError, SourceOutcome, SourceState
 from sessions_app.services.imports.source import import_source, unchanged_outcome
 
 IMPORTS_STREAM = "imports"
@@ -56,7 +57,7 @@ def import_paths(
     require(actor, Action.IMPORT)
     given = [Path(path) for path in paths]
     run = ImportRun.objects.create(
-        state=ImportState.RUNNING, requested_by=actor.name, name=", ".join(map(str, given))[:300], heartbeat_at=datetime.now(UTC)
+        state=ImportState.RUNNING, requested_by=actor.name, name=", ".join(map(str, given))[:300], heartbeat_at=Now()
     )
     _tell(EventType.IMPORT_REQUESTED, actor, run)
     begun(run)
@@ -89,9 +90,7 @@ def run_import(run_id: uuid.UUID | str, *, must_end: Callable[[], bool] = lambda
     `must_end` says that this process is about to end. Then the run waits in the queue again, with all that it has
     stored, and the answer is False: it is not done.
     """
-    claimed = ImportRun.objects.filter(pk=run_id, state=ImportState.QUEUED).update(
-        state=ImportState.RUNNING, heartbeat_at=datetime.now(UTC)
-    )
+    claimed = ImportRun.objects.filter(pk=run_id, state=ImportState.QUEUED).update(state=ImportState.RUNNING, heartbeat_at=Now())
     if not claimed:
         return True
     run = ImportRun.objects.get(pk=run_id)
@@ -153,7 +152,15 @@ class _Run:
 
     def _over_path(self, path: Path) -> None:
         first = len(self.outcomes)
-        files = list(files_of(path))
+        if kind := archives.kind_of(path):
+            self._over_archive(archives.Archive(path, str(path), kind, self._asked_to_stop))
+            return
+        found = files_of(path)
+        for file, why in found.unreadable.items():
+            self._add(SourceOutcome(name=str(file), state=SourceState.FAILED, error=why))
+        for file, why in found.no_files.items():
+            self._add(SourceOutcome(name=str(file), state=SourceState.SKIPPED, error=why))
+        files = found.files
         sessions = [file for file in files if not is_sub_agents(file)]
         # Sub-agents come when their sessions are there: two that are written at once could miss each other.
         for group in (sessions, files[len(sessions) :]):
@@ -163,6 +170,20 @@ class _Run:
                 self._add(outcome)
         if all(outcome.state is SourceState.SKIPPED for outcome in self.outcomes[first:]):
             raise ImportFailedError(f"No file in {path} or below it is a session that can be read here. Nothing was changed.")
+
+    def _over_archive(self, archive: archives.Archive) -> None:
+        """Adds what comes of each member. Raises `ImportFailedError` when the whole can't be taken, or holds no session."""
+        first = len(self.outcomes)
+        try:
+            for outcome in archive.outcomes(lambda file, name: self._take(file, name=name, is_staged=True)):
+                self._add(outcome)
+                if outcome.state is SourceState.CANCELLED:
+                    return
+        except ImportStoppedError:
+            text = "It was cancelled while the archive was looked through. Nothing of it was imported."
+            self._add(SourceOutcome(name=archive.label, state=SourceState.CANCELLED, error=text))
+        if all(outcome.state is SourceState.SKIPPED for outcome in self.outcomes[first:]):
+            raise ImportFailedError(f"No file in {archive.label} is a session that can be read here. Nothing was changed.")
 
     def _outcomes(self, files: list[Path]) -> Iterator[SourceOutcome]:
         """What comes of each file, one after the other or, in a command and for many of them, several at once."""
@@ -188,14 +209,21 @@ class _Run:
 
     def over_upload(self) -> bool:
         """False: this process is about to end, and the run waits for another one."""
-        outcome = self._take(Path(self.run.staged_path), name=self.run.name, is_staged=True)
-        if outcome.state is SourceState.CANCELLED and not self._is_cancelled:
+        staged = Path(self.run.staged_path)
+        try:
+            if kind := archives.kind_of(staged):
+                self._over_archive(archives.Archive(staged, self.run.name, kind, self._asked_to_stop))
+            else:
+                outcome = self._take(staged, name=self.run.name, is_staged=True)
+                if outcome.state is SourceState.SKIPPED:
+                    outcome.state = SourceState.FAILED
+                self._add(outcome)
+        except ImportFailedError as error:
+            self._add(SourceOutcome(name=self.run.name, state=SourceState.FAILED, error=str(error)))
+        if any(outcome.state is SourceState.CANCELLED for outcome in self.outcomes) and not self._is_cancelled:
             running = ImportRun.objects.filter(pk=self.run.pk, state=ImportState.RUNNING, cancel_requested=False)
             if running.update(state=ImportState.QUEUED, heartbeat_at=None):
                 return False
-        if outcome.state is SourceState.SKIPPED:
-            outcome.state = SourceState.FAILED
-        self._add(outcome)
         self._end()
         return True
 
@@ -239,8 +267,9 @@ class _Run:
         if now < self._next_save:
             return
         self._next_save = now + SAVE_INTERVAL
-        ImportRun.objects.filter(pk=self.run.pk).update(counts=self.counts | self._reading, heartbeat_at=datetime.now(UTC))
-        self._is_cancelled = ImportRun.objects.filter(pk=self.run.pk, cancel_requested=True).exists()
+        with contextlib.suppress(DatabaseError):  # a full or busy database: what is written next says so
+            ImportRun.objects.filter(pk=self.run.pk).update(counts=self.counts | self._reading, heartbeat_at=Now())
+            self._is_cancelled = ImportRun.objects.filter(pk=self.run.pk, cancel_requested=True).exists()
 
     def _end(self) -> ImportRun:
         run, states = self.run, {outcome.state for outcome in self.outcomes}

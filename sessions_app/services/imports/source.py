@@ -12,6 +12,7 @@ from sessions_app.models import Session, SourceFile
 from sessions_app.readers.base import Reader, SourceReading
 from sessions_app.readers.detect import HEAD_BYTES, MAX_FIRST_LINE, known_formats, reader_for
 from sessions_app.services.imports import identity, sources
+from sessions_app.services.imports.find import open_file
 from sessions_app.services.imports.finish import finish
 from sessions_app.services.imports.frames import Framer
 from sessions_app.services.imports.lanes import Lane
@@ -46,7 +47,7 @@ def import_source(
     """
     label = name or str(path)
     try:
-        with path.open("rb") as opened:
+        with open_file(path) as opened:
             file = opened if until is None else cast("BinaryIO", UpTo(opened, until))
             job = _SourceImport(actor, file, path, label, is_staged=is_staged, progress=progress, cancelled=cancelled)
             job.keep = keep
@@ -111,6 +112,7 @@ class _SourceImport:
         self.cancelled = cancelled
         self.keep: Callable[[SourceReading, SourceWriter], None] = lambda _reading, _writer: None
         self.size = file.seek(0, os.SEEK_END)
+        self.written_ns = os.fstat(file.fileno()).st_mtime_ns
 
     def run(self) -> SourceOutcome:
         known = None if self.is_staged else sources.known_source(self.path)
@@ -174,6 +176,8 @@ class _SourceImport:
         if state is SourceState.GROWN and not session.is_complete:
             state = SourceState.NEW  # it goes on where an import of it was cut off
         finish(actor=self.actor, writer=writer, reading=reading, file=self.file, notes=notes)
+        # Written to meanwhile: what was read may be neither the old nor the new. The older time makes the next import compare it all.
+        sources.keep_time(source, self.written_ns)
         self.keep(reading, writer)
         return self._outcome(state, writer, reading, notes)
 

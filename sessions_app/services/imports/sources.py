@@ -11,7 +11,8 @@ from django.db import transaction
 from sessions_app import prepared
 from sessions_app.models import Record, RecordFrame, Session, SourceFile
 from sessions_app.selectors.raw_page import source_bytes
-from sessions_app.services.imports.outcomes import SourceState
+from sessions_app.services.imports.find import open_file
+from sessions_app.services.imports.outcomes import ImportFailedError, SourceState
 
 TAIL_BYTES = 65_536
 _BLOCK = 1 << 20
@@ -57,10 +58,10 @@ def unchanged_among(files: Sequence[Path]) -> dict[Path, SourceFile]:
         stored = SourceFile.objects.filter(path__in=by_path).select_related("session").defer("report").order_by("version", "imported_at")
         for path, known in {source.path: source for source in stored}.items():
             try:
-                with by_path[path].open("rb") as file:
+                with open_file(by_path[path]) as file:
                     if is_unchanged(known, file):
                         found[by_path[path]] = known
-            except OSError:
+            except (OSError, ImportFailedError):
                 continue  # whoever imports it says why
     return found
 
@@ -114,6 +115,13 @@ def cut_last_frame(source: SourceFile, file: BinaryIO) -> int:
         source.size, source.content_hash, source.is_complete = last.offset, digest, False
         source.save(update_fields=["size", "content_hash", "record_count", "is_complete"])
     return last.offset
+
+
+def keep_time(source: SourceFile, written_ns: int) -> None:
+    """Stores the time at which the source was last written to before it was read, where it has another one by now."""
+    if source.mtime_ns != written_ns:
+        source.mtime_ns = written_ns
+        SourceFile.objects.filter(pk=source.pk).update(mtime_ns=written_ns)
 
 
 def path_of(path: Path) -> str:
