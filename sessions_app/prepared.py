@@ -62,6 +62,16 @@ def is_any_between(model: type[models.Model], name: str, first: str, end: str) -
         return cursor.fetchone() is not None
 
 
+def take_turn(name: str) -> None:
+    """Waits until no other transaction holds this turn, and holds it to the end of the caller's.
+
+    For what no row's lock can order. On SQLite nothing is to be done: its transactions come one after the other.
+    """
+    if connections[DEFAULT_DB_ALIAS].vendor == "postgresql":
+        with connections[DEFAULT_DB_ALIAS].cursor() as cursor:
+            cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [name])
+
+
 def _quoted(name: str) -> str:
     return connections[DEFAULT_DB_ALIAS].ops.quote_name(name)
 

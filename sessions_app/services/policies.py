@@ -4,6 +4,7 @@ import uuid
 
 from django.db import transaction
 
+from sessions_app import prepared
 from sessions_app.engine.policy import check_value
 from sessions_app.events import log
 from sessions_app.events.actors import Actor
@@ -23,11 +24,15 @@ def set_value(*, actor: Actor, scope: str, scope_id: uuid.UUID | str = "", field
     require(actor, Action.MANAGE_POLICIES, target=("policy", field))
     check_value(field, value)
     with transaction.atomic():
+        # Two values that contradict each other must not be set at once, each without a sight of the other.
+        prepared.take_turn("policies")
         before = PolicyValue.objects.filter(scope=scope, scope_id=str(scope_id), field=field).first()
         row, _ = PolicyValue.objects.update_or_create(
             scope=PolicyScope(scope), scope_id=str(scope_id), field=field, defaults={"value": value, "author": actor.name}
         )
         _check_all_places()
+        for session_id in _sessions_in(row):  # before the event: sessions are locked before their streams, everywhere
+            signals.refresh(session_id)
         is_session = row.scope == PolicyScope.SESSION
         log.append(
             log.session_stream(row.scope_id) if is_session else log.SECURITY,
@@ -37,8 +42,6 @@ def set_value(*, actor: Actor, scope: str, scope_id: uuid.UUID | str = "", field
             before=before and {field: before.value},
             after={field: value},
         )
-        for session_id in _sessions_in(row):
-            signals.refresh(session_id)
     return row
 
 
@@ -60,4 +63,4 @@ def _sessions_in(row: PolicyValue) -> list[uuid.UUID]:
         sessions = sessions.filter(pk=row.scope_id)
     elif row.scope == PolicyScope.PROJECT:
         sessions = sessions.filter(project_id=row.scope_id)
-    return list(sessions.values_list("pk", flat=True))
+    return list(sessions.order_by("pk").values_list("pk", flat=True))

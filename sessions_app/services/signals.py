@@ -4,6 +4,7 @@ import uuid
 from collections.abc import Mapping
 
 import msgspec
+from django.db import transaction
 from django.db.models import Q, Sum
 
 from sessions_app import prepared
@@ -22,16 +23,18 @@ def refresh(session_id: uuid.UUID | str, *, added: Mapping[str, int] | None = No
     Call it in the transaction that changed the session's entries, checkpoints or policy. `added`: nothing changed but that
     entries were appended, of which it gives the tokens by what they fill; the others are not summed again.
     """
-    session = Session.objects.get(pk=session_id)
-    context = plans.default_context(session)
-    chain = plans.load_chain(session, context)
-    checkpoint = chain[-1] if chain else None
-    policy = plans.effective_policy(session).policy
-    window = _window(session)
-    composition = _composition(session, checkpoint) if added is None else _with_added(session.composition, added)
-    now = signal.derive(measurement=_measurement(session, context, checkpoint), view_tokens=sum(composition.values()))
-    left = _fold(session, checkpoint, policy, window, now, composition)
-    prepared.update(Session, session.pk, **columns(now, window, policy, composition, left))
+    with transaction.atomic(savepoint=False):
+        # Locked first: two that refresh at once would each see what the other has not committed, and the later store the older.
+        session = Session.objects.select_for_update().get(pk=session_id)
+        context = plans.default_context(session)
+        chain = plans.load_chain(session, context)
+        checkpoint = chain[-1] if chain else None
+        policy = plans.effective_policy(session).policy
+        window = _window(session)
+        composition = _composition(session, checkpoint) if added is None else _with_added(session.composition, added)
+        now = signal.derive(measurement=_measurement(session, context, checkpoint), view_tokens=sum(composition.values()))
+        left = _fold(session, checkpoint, policy, window, now, composition)
+        prepared.update(Session, session.pk, **columns(now, window, policy, composition, left))
 
 
 def store(session: Session, known: Known) -> None:

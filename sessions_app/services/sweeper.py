@@ -30,6 +30,9 @@ SWEEPER = system_actor("sweeper")
 EVERY_S = 10
 UNCLAIMED_S = 30
 IMPORT_SILENT_S = 120
+IMPORT_UNCLAIMED_S = 120
+"""Longer than for compactions: imports wait for each other as a matter of course."""
+
 INDEX_S = 2
 """So long a round may fill the search index: with what came before there was one, or otherwise than by an import."""
 
@@ -67,7 +70,7 @@ def sweep(*, at_start: bool = False) -> SweepReport:
         started=_start_waiting(),
         requeued=_requeue(unclaimed_s),
         imports_failed=_fail_silent_imports(),
-        imports_requeued=_requeue_imports() if at_start else 0,
+        imports_requeued=_requeue_imports(0 if at_start else IMPORT_UNCLAIMED_S),
         idled=_idle_quiet_sessions(),
         indexed=search_index.index_lagging(for_s=INDEX_S),
         sign_ins_ended=forget_ended(),
@@ -79,8 +82,9 @@ def _end_lost() -> int:
     count = 0
     for compaction_id in list(lease.lapsed().values_list("pk", flat=True)):
         with transaction.atomic():
-            # Looked at again under the lock: its worker may have renewed the lease, or ended it, meanwhile.
-            still = lease.lapsed().select_for_update().filter(pk=compaction_id).exists()
+            # Looked at again under the session's lock, which every ending takes first: its worker may have been quicker.
+            Session.objects.select_for_update(of=("self",)).filter(compactions=compaction_id).first()
+            still = lease.lapsed().filter(pk=compaction_id).exists()
             count += still and end(compaction_id, WORKER_LOST, actor=SWEEPER)
     return count
 
@@ -136,11 +140,17 @@ def _fail_silent_imports() -> int:
     return count
 
 
-def _requeue_imports() -> int:
-    waiting = list(ImportRun.objects.filter(state=ImportState.QUEUED).values_list("pk", flat=True))
-    for run_id in waiting:
-        queue.enqueue(queue.IMPORT_SESSIONS, str(run_id))
-    return len(waiting)
+def _requeue_imports(unclaimed_s: int) -> int:
+    """The same for imports. A queued one has no heartbeat but the times at which it was queued again."""
+    rows = ImportRun.objects.annotate(last_queued=Coalesce("heartbeat_at", "requested_at"))
+    old = rows.filter(state=ImportState.QUEUED, last_queued__lte=Now() - timedelta(seconds=unclaimed_s))
+    count = 0
+    for run_id in list(old.values_list("pk", flat=True)):
+        with transaction.atomic():
+            if old.filter(pk=run_id).update(heartbeat_at=Now()):
+                queue.enqueue(queue.IMPORT_SESSIONS, str(run_id))
+                count += 1
+    return count
 
 
 def _idle_quiet_sessions() -> int:

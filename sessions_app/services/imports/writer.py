@@ -125,7 +125,8 @@ class SourceWriter:
             prepared.save(self.source, size=self.bytes_seen, record_count=self._ordinal, content_hash=self._framer.hash.digest())
             if not inserts_later:
                 self.insert_new()
-            _BLOBS.insert(list(self._blobs.values()))
+            # In one order everywhere: two imports that share blobs would wait for each other crosswise.
+            _BLOBS.insert([self._blobs[digest] for digest in sorted(self._blobs)])
             _FRAMES.insert(self._frames)
             _RECORDS.insert(self._records)
             _ENTRIES.insert(rows)
