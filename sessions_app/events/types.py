@@ -33,7 +33,7 @@ class EventType(StrEnum):
     COMPACTION_REVERTED = "compaction.reverted", "Reverted to another generation"
     ENTRIES_APPENDED = "entries.appended", "Entries added"
     SESSION_IMPORTED = "session.imported", "Session imported"
-    SESSION_STATUS_CHANGED = "session.status_changed", "Session status changed"
+    SESSION_STATUS_CHANGED = "session.status_changed", "Status of a session changed"
     SESSION_VIEWED = "session.viewed", "Session read"
     SESSION_EXPORTED = "session.exported", "Session exported"
     SEARCH_PERFORMED = "search.performed", "Searched"

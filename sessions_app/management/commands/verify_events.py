@@ -68,18 +68,15 @@ def _fault(verdict: Verdict) -> dict[str, object]:
 
 def _anchors(path: Path) -> Iterator[Anchor]:
     """The heads in a file: one document of `--json`, or a line for each event. Raises `CommandFailure` on anything else."""
-    try:
-        text = path.read_bytes()
-        lines = [orjson.loads(line) for line in text.splitlines() if line.strip()]
-    except (OSError, ValueError) as error:
-        raise CommandFailure(f"{path} cannot be read as heads ({error}). Nothing was verified.", Exit.USAGE, field="heads") from error
     found = 0
-    for item in lines:
-        heads = item.get("heads", [item]) if isinstance(item, dict) else []
-        for head in heads:
-            if not {"stream", "seq", "hash"} <= head.keys():
-                continue  # the last line of an export
-            found += 1
-            yield Anchor(head["stream"], head["seq"], bytes.fromhex(head["hash"]))
+    try:
+        for line in path.read_bytes().splitlines():
+            item = orjson.loads(line) if line.strip() else {}
+            for head in item.get("heads", [item]):
+                if "hash" in head:  # the last line of an export has none
+                    found += 1
+                    yield Anchor(str(head["stream"]), int(head["seq"]), bytes.fromhex(head["hash"]))
+    except (OSError, ValueError, KeyError, AttributeError, TypeError) as error:
+        raise CommandFailure(f"{path} cannot be read as heads ({error}). Nothing was verified.", Exit.USAGE, field="heads") from error
     if not found:
         raise CommandFailure(f"{path} holds no heads. Nothing was verified.", Exit.USAGE, field="heads")
