@@ -5,11 +5,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
-from sessions_app.selectors.search_text import fold, pieces_of, words_of
+from sessions_app.selectors.search_text import fold, is_unspaced, pieces_of, words_of
 
 MAX_QUERY_CHARS = 400
 MAX_TERMS = 16
 MAX_WORDS = 24  # of one term
+_UNSTORABLE = re.compile("[\0\ud800-\udfff]")  # no text of a database holds them
 _TERM = re.compile(r'(-?)"([^"]*)"?(\*?)|(\S+)')
 
 
@@ -29,12 +30,21 @@ class Term:
         return " ".join(fold(self.text).split())
 
     @cached_property
+    def folded(self) -> tuple[str, ...]:
+        """The words without case and accents."""
+        return tuple(map(fold, self.words))
+
+    @cached_property
     def pattern(self) -> str:
         """A regular expression that finds the term's words in folded text, as the index does."""
         if not self.words:
             return re.escape(self.needle)
-        inner = r"[\W_]*".join(re.escape(word) for word in self.words) if len(self.words) > 1 else re.escape(self.words[0])
-        return inner if not self.words[0].isascii() else rf"(?<![^\W_]){inner}" + ("" if self.is_prefix else r"(?![^\W_])")
+        inner = r"[\W_]*".join(map(re.escape, self.folded))
+        return (
+            inner
+            if is_unspaced(self.words[0]) or is_unspaced(self.words[-1])
+            else rf"(?<![^\W_]){inner}" + ("" if self.is_prefix else r"(?![^\W_])")
+        )
 
 
 @dataclass(frozen=True)
@@ -108,7 +118,7 @@ def _loosely(term: Term) -> re.Pattern[str]:
 
 def parse_query(text: str) -> SearchQuery:
     """Words, "phrases", -excluded, begin*. Anything else is taken as it stands."""
-    text = text.replace("\0", " ")[:MAX_QUERY_CHARS]
+    text = _UNSTORABLE.sub(" ", text[:MAX_QUERY_CHARS])
     return SearchQuery(text=text.strip(), terms=tuple(_terms(text))[:MAX_TERMS])
 
 

@@ -161,7 +161,7 @@ class _TsVector(SearchIndex):
         return " & ".join(wanted + excluded)
 
     def _phrase(self, term: Term) -> str:
-        words = [f"'{word}'" for word in term.words]
+        words = [f"'{word}'" for word in term.folded]
         if term.is_prefix:
             words[-1] += ":*"
         return f"({' <-> '.join(words)})"

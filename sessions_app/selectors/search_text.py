@@ -23,6 +23,7 @@ _UNSPACED = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u3130-\u318f\u31f0-\u31ff"
     "\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff]"
 )
+_NO_LETTER = re.compile(r"[^\w\s\x00-\x7f]")
 _WORD = re.compile(r"[^\W_]+")
 
 
@@ -30,7 +31,8 @@ class _Folding(dict[int, int]):
     """A character to its plain small form; always one to one, so that places in both texts are the same."""
 
     def __missing__(self, code: int) -> int:
-        plain = unicodedata.normalize("NFKD", chr(code))[0].lower()
+        base, *marks = unicodedata.normalize("NFD", chr(code))
+        plain = (base if all(map(unicodedata.combining, marks)) else chr(code)).lower()
         self[code] = folded = ord(plain) if len(plain) == 1 else code
         return folded
 
@@ -44,13 +46,22 @@ def fold(text: str) -> str:
 
 
 def spaced(text: str) -> str:
-    """The text with each character of an unspaced script standing alone, for an index of words."""
-    return text if text.isascii() else _UNSPACED.sub(r" \g<0> ", text)
+    """The text for an index of words: each character of an unspaced script stands alone, and nothing is left to a database's
+    own opinion of what is a letter.
+    """
+    if text.isascii():
+        return text
+    return _UNSPACED.sub(r" \g<0> ", _NO_LETTER.sub(" ", unicodedata.normalize("NFC", text)))
+
+
+def is_unspaced(word: str) -> bool:
+    """Whether a word is a character of a script that has no spaces."""
+    return _UNSPACED.fullmatch(word) is not None
 
 
 def words_of(text: str) -> list[str]:
-    """The words of a text as the index knows them: folded, in order."""
-    return _WORD.findall(fold(spaced(unicodedata.normalize("NFC", text))))
+    """The words of a text in order, as they are written."""
+    return _WORD.findall(spaced(text))
 
 
 def blob_texts(hashes: Iterable[str]) -> dict[str, str]:
