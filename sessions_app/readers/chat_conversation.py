@@ -29,6 +29,7 @@ class Conversation:
         self.entries = 0
         self.last_answer = -1  # ordinal of the last answer
         self.is_last_billed = False
+        self.answer: Any = None  # what stands beside the messages as the answer to them
         self.is_open = False  # it ends with a question or a call
         self.tool_names: dict[str, str] = {}  # call id → tool, of calls still without a result
         self._open_calls: dict[str, tuple[int, int]] = {}

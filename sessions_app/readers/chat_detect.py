@@ -36,7 +36,14 @@ _REQUEST_KEYS = frozenset(
         "prompt_cache_retention", "safety_identifier", "web_search_options", "thinking", "context_management", "betas", "container",
         "mcp_servers", "anthropic_version", "anthropic_beta", "output_config", "output_format", "inference_geo", "cache_control", "speed",
         "fallbacks", "extra_body", "id", "title", "name", "usage", "created", "created_at", "timestamp", "task_id", "weight", "prompt_id",
-        "source", "split", "category", "label", "description",
+        "source", "split", "category", "label", "description", "response", "kwargs", "context_window", "cost", "latency_sec", "latency_ms",
+        "status", "method", "url", "path", "custom_id",
+    },
+)  # fmt: skip
+_ANSWER_KEYS = frozenset(
+    {
+        "id", "object", "created", "model", "choices", "usage", "system_fingerprint", "service_tier", "timestamp", "provider",
+        "prompt_filter_results", "x_groq", "stats",
     },
 )  # fmt: skip
 _OTHER_KEYS = {"traj": frozenset({"traj", "task_id", "reward", "info", "trial", "error"}), "loglines": frozenset({"loglines"})}
@@ -56,9 +63,16 @@ _FIRST_MESSAGE = re.compile(rb'\s*(?:\[\s*)?\{\s*"role"\s*:\s*"(?:developer|syst
 
 
 def message_of(value: dict[str, Any]) -> dict[str, Any]:
-    """The message of an item: the item itself, or what a log line holds."""
+    """The message of an item: the item itself, what a log line holds, or what a model answered."""
+    if "role" in value:
+        return value
     inner = value.get("message")
-    return inner if isinstance(inner, dict) and "role" not in value else value
+    if isinstance(inner, dict):
+        return inner
+    choices = value.get("choices")
+    chosen = choices[0] if isinstance(choices, list) and choices else None
+    inner = chosen.get("message") if isinstance(chosen, dict) else None
+    return inner if isinstance(inner, dict) else value
 
 
 def format_of(head: bytes) -> ChatFormat | None:
@@ -87,6 +101,9 @@ def format_of(head: bytes) -> ChatFormat | None:
 
 
 def _is_message(message: dict[str, Any]) -> bool:
+    if "choices" in message:
+        answer = message_of(message)
+        return answer is not message and message.keys() <= _ANSWER_KEYS and answer.get("role") in ROLES
     role = message.get("role")
     return isinstance(role, str) and role in ROLES and not _BODY.isdisjoint(message) and message.keys() <= _MESSAGE_KEYS
 
@@ -99,16 +116,24 @@ def _told_by(messages: list[dict[str, Any]], envelopes: list[Envelope]) -> ChatF
     """Plain texts alone are taken for OpenAI's, whose form is the common one."""
     if any("loglines" in envelope for envelope in envelopes):
         return ChatFormat.ANTHROPIC
-    if any(_speaks_openai(message) for message in messages):
+    answers = [answer for envelope in envelopes if isinstance(answer := envelope.get("response"), dict)]
+    if any("choices" in answer for answer in answers) or any(_speaks_openai(message) for message in messages):
         return ChatFormat.OPENAI
     if any(not _ANTHROPIC_KEYS.isdisjoint(envelope) for envelope in envelopes):
         return ChatFormat.ANTHROPIC
-    is_anthropic = any(message.get("type") == "message" or not _ANTHROPIC_BLOCKS.isdisjoint(_types(message)) for message in messages)
+    is_anthropic = any(
+        message.get("type") == "message" or not _ANTHROPIC_BLOCKS.isdisjoint(_types(message)) for message in (*messages, *answers)
+    )
     return ChatFormat.ANTHROPIC if is_anthropic else ChatFormat.OPENAI
 
 
 def _speaks_openai(message: dict[str, Any]) -> bool:
-    return message.get("role") in _OPENAI_ROLES or not _OPENAI_KEYS.isdisjoint(message) or not _OPENAI_PARTS.isdisjoint(_types(message))
+    return (
+        "choices" in message
+        or message.get("role") in _OPENAI_ROLES
+        or not _OPENAI_KEYS.isdisjoint(message)
+        or not _OPENAI_PARTS.isdisjoint(_types(message))
+    )
 
 
 def _types(message: dict[str, Any]) -> set[str]:

@@ -79,7 +79,7 @@ class ChatReading:
             if stretch.place is Place.HEAD:
                 yield from self._begin(stretch)
             elif stretch.place is Place.TAIL:
-                yield self._end(stretch)
+                yield from self._end(stretch)
             elif stretch.place is Place.ITEM and (both := halves(stretch.piece)):
                 yield self._item(both[0])
                 yield self._item(both[1], "/text")
@@ -119,13 +119,25 @@ class ChatReading:
         content = envelope.get(key) or rest_of_envelope(self._source, head).get(key)
         return {"role": "system", "content": content} if content else None
 
-    def _end(self, stretch: Stretch) -> Record:
-        envelope = stretch.piece.value or {}
+    def _end(self, stretch: Stretch) -> Iterator[Record]:
+        """The last bytes of a conversation: in two records where they hold an answer and a card."""
+        piece = stretch.piece
+        envelope = piece.value or {}
         self._note_envelope(envelope)
-        self._bill_last(envelope)
-        entry = self._take_card(card_result_of(self._now)) if self._now.key else None
+        answer = self._now.answer
+        if isinstance(answer, dict) and message_of(answer).get("role") == "assistant":
+            problems: list[Problem] = []
+            entry = self._place(self._form.hear(answer, self._now.tool_names), answer, piece, problems)
+            brace = piece.raw.rindex(b"}") if self._now.key else len(piece.raw)
+            yield self._keeper.keep(piece._replace(raw=piece.raw[:brace]), "assistant", entry, problems)
+            piece = piece._replace(
+                raw=piece.raw[brace:], offset=piece.offset + brace, line=piece.line + piece.raw.count(b"\n", 0, brace), problems=()
+            )
+        else:
+            self._bill_last(envelope)
+        if piece.raw:
+            yield self._keeper.keep(piece, "envelope", self._take_card(card_result_of(self._now)) if self._now.key else None)
         self._close()
-        return self._keeper.keep(stretch.piece, "envelope", entry)
 
     def _close(self) -> None:
         """Leaves the conversation under way; what comes next belongs to the file's session."""
@@ -135,6 +147,7 @@ class ChatReading:
 
     def _note_envelope(self, envelope: Envelope) -> None:
         self._now.model = text_of(envelope.get("model"))[:100] or self._now.model
+        self._now.answer = envelope.get("response", self._now.answer)
         tools = envelope.get("tools")
         self._keeper.tools += len(tools) if isinstance(tools, list) else 0
 
@@ -180,9 +193,9 @@ class ChatReading:
             self._children.append(now)
         orphans = now.pair(entry, (piece.line, piece.offset))
         problems += [Problem(kind=ProblemKind.ORPHAN_RESULT, line=piece.line, offset=piece.offset)] * orphans
-        ordinal = now.add(entry, text_of(message.get("model"))[:100])
+        ordinal = now.add(entry, text_of(message.get("model") or value.get("model"))[:100])
         if entry.role is Role.ASSISTANT:
-            self._bill(entry, ordinal, self._form.usage(message.get("usage")))
+            self._bill(entry, ordinal, self._form.usage(message.get("usage") or value.get("usage")))
         if heard.summary is not None:
             self._plans.append(now.checkpoint(entry, ordinal, heard.summary, heard.tokens_before))
         return entry

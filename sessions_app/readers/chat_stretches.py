@@ -7,12 +7,13 @@ from typing import Any, BinaryIO, NamedTuple
 import orjson
 
 from sessions_app.readers.base import ProblemKind
-from sessions_app.readers.json_scan import MESSAGE_ARRAYS, JsonScanner, Place, Span
+from sessions_app.readers.json_scan import HOLDERS, MESSAGE_ARRAYS, JsonScanner, Place, Span
 from sessions_app.readers.lines import Piece, decode, iter_pieces
 
 HEAD_BYTES = 1 << 18
 MAX_LINES = 50  # that are looked at
 _KEYS = frozenset(key.strip(b'"').decode() for key in MESSAGE_ARRAYS)
+_HOLDERS = frozenset(key.strip(b'"').decode() for key in HOLDERS)
 _SEPARATORS = b", \t\r\n\x00\xef\xbb\xbf"
 
 Envelope = dict[str, Any]
@@ -71,12 +72,17 @@ def is_collection(source: BinaryIO, path: str) -> bool:
 def _of_lines(source: BinaryIO, cancelled: Callable[[], bool]) -> Iterator[Stretch]:
     conversation = 0
     for piece in iter_pieces(source, cancelled=cancelled):
-        if piece.value is not None and any(isinstance(piece.value.get(key), list) for key in _KEYS):
+        if piece.value is not None and _holds_messages(piece.value):
             conversation += 1
             for stretch in _of_spans(JsonScanner(io.BytesIO(piece.raw), line=piece.line), conversation - 1):
                 yield stretch._replace(piece=stretch.piece._replace(offset=piece.offset + stretch.piece.offset, line=piece.line))
         else:
             yield Stretch(Place.ITEM, piece)
+
+
+def _holds_messages(value: Envelope) -> bool:
+    places = (value, *(inner for name in _HOLDERS if isinstance(inner := value.get(name), dict)))
+    return any(isinstance(place.get(key), list) for place in places for key in _KEYS)
 
 
 def _of_spans(spans: JsonScanner, conversation: int) -> Iterator[Stretch]:
@@ -116,17 +122,24 @@ def _left(span: Span) -> tuple[ProblemKind, ...]:
 
 def envelope_of(span: Span) -> Envelope | None:
     """What a conversation's object says beside its messages, on the side of them where the span lies."""
+    if span.problem is not None or span.place not in (Place.HEAD, Place.TAIL):
+        return None
     own = span.raw[: span.size].lstrip(_SEPARATORS)
-    if span.place is Place.HEAD:
-        text = own + b"]}"
-    elif span.place is Place.TAIL:
-        text = b'{"": [' + own
-    else:
-        return None
-    found = decode(text) if span.problem is None else []
-    if len(found) != 1 or found[0][2] is None:
-        return None
-    return {name: value for name, value in found[0][2].items() if name}
+    for depth in (1, 2):  # the object itself, or one that a request stands in
+        found = decode(own + b"]" + b"}" * depth if span.place is Place.HEAD else b'{"":' * depth + b"[" + own)
+        if len(found) == 1 and found[0][2] is not None:
+            return _flat(found[0][2])
+    return None
+
+
+def _flat(envelope: Envelope) -> Envelope:
+    """What the object of the messages says, together with what stands around it."""
+    flat = {name: value for name, value in envelope.items() if name and name not in _HOLDERS}
+    for name in ("", *_HOLDERS):
+        inner = envelope.get(name)
+        if isinstance(inner, dict):
+            flat |= {key: value for key, value in inner.items() if key}
+    return flat
 
 
 def rest_of_envelope(source: BinaryIO, head: Piece) -> Envelope:

@@ -11,9 +11,12 @@ from sessions_app.readers.lines import MAX_LINE, READ_SIZE
 MESSAGE_ARRAYS = frozenset({b'"messages"', b'"traj"', b'"loglines"'})
 """Keys of an object under which its messages stand."""
 
+HOLDERS = frozenset({b'"request"', b'"body"'})
+"""Keys of an object that holds the object with the messages."""
+
 _TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+(?:"|(\\?\Z))|[{}\[\]]', re.DOTALL)
 _REST_OF_STRING = re.compile(rb'(?:[^"\\]++|\\.)*+', re.DOTALL)
-_LONGEST_KEY = max(map(len, MESSAGE_ARRAYS))
+_LONGEST_KEY = max(map(len, MESSAGE_ARRAYS | HOLDERS))
 _QUOTE, _BRACKET, _END_BRACKET = b'"[]'
 _OPENING = b"{["
 
@@ -88,6 +91,8 @@ class JsonScanner:
         self._pending: tuple[Place, int] | None = None  # a finished span and its end: separators may follow
         self._state = self._outer = self._around = _State.TOP
         self._depth = 0
+        self._is_held = False  # the object at depth 2 may hold the messages
+        self._behind = 1  # depth behind the messages
         self._string = (0, 0)
         self._in_string = self._is_too_long = False
 
@@ -153,9 +158,12 @@ class JsonScanner:
     def _open(self, char: int, start: int) -> Iterator[Span]:
         if self._state is _State.OBJECT:
             self._depth += 1
-            if char == _BRACKET and self._depth == 2 and self._key() in MESSAGE_ARRAYS:
+            if char == _BRACKET and (self._depth == 2 or (self._depth == 3 and self._is_held)) and self._key() in MESSAGE_ARRAYS:
+                self._behind = self._depth - 1
                 self._state, self._around, self._depth = _State.MESSAGES, self._outer, 0
                 self._pending = (Place.HEAD, start + 1)
+            elif self._depth == 2:
+                self._is_held = char != _BRACKET and self._key() in HOLDERS
             return
         yield from self._flush(start)
         if self._state is _State.TOP and char == _BRACKET:
@@ -178,7 +186,7 @@ class JsonScanner:
             self._state = self._outer
         elif char == _END_BRACKET and self._state is _State.MESSAGES:
             yield from self._flush(start)
-            self._state, self._depth, self._outer = _State.BEHIND, 1, self._around
+            self._state, self._depth, self._outer = _State.BEHIND, self._behind, self._around
         elif char == _END_BRACKET and self._state is _State.ARRAY:
             yield from self._flush(start)
             self._pending, self._state = (Place.CLOSE, start + 1), _State.TOP

@@ -6,7 +6,7 @@ from typing import Any, BinaryIO
 from sessions_app.engine.entries import Part, Usage
 from sessions_app.engine.terms import Kind, PartKind, Role
 from sessions_app.readers.base import ParsedEntry
-from sessions_app.readers.chat_detect import ChatFormat, format_of
+from sessions_app.readers.chat_detect import ChatFormat, format_of, message_of
 from sessions_app.readers.chat_reading import ChatReading, Heard
 from sessions_app.readers.claude_code_parts import text_of
 from sessions_app.readers.openai_chat_parts import OpenAIParts
@@ -31,6 +31,7 @@ class OpenAIChatReader:
 
     def hear(self, value: dict[str, Any], tool_names: dict[str, str]) -> Heard:
         """What a message says. `tool_names` maps the ids of calls still without a result to their tools."""
+        value = message_of(value)
         builder = OpenAIParts(tool_names)
         role = text_of(value.get("role"))
         entry: ParsedEntry | None = None

@@ -38,6 +38,8 @@ def right_reader(path: Path) -> str:
     parts = path.relative_to(SHARED).parts
     if parts[0] in (OPENAI, ANTHROPIC):
         return parts[0]
+    if parts[0] == "litellm-log":
+        return OPENAI
     is_request = parts[0] == "generated" and "golden" in parts and "request" in path.name and path.suffix == ".json"
     return GOLDEN.get(parts[1], "") if is_request else ""
 
@@ -58,6 +60,8 @@ def messages_in(path: Path) -> Iterator[dict[str, Any]]:
     for conversation in document if isinstance(document, list) else [document]:
         for item in conversation.get("messages") or conversation.get("traj") or conversation["loglines"]:
             yield item.get("message", item)
+        if "response" in conversation:
+            yield conversation["response"]["choices"][0]["message"]
 
 
 def test_no_file_is_claimed_by_a_wrong_reader_or_by_two():

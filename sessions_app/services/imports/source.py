@@ -11,11 +11,13 @@ from sessions_app.events.actors import Actor
 from sessions_app.models import Session, SourceFile
 from sessions_app.readers.base import Reader, SourceReading
 from sessions_app.readers.detect import HEAD_BYTES, MAX_FIRST_LINE, known_formats, reader_for
+from sessions_app.readers.others import looks_like
 from sessions_app.services.imports import identity, sources
 from sessions_app.services.imports.find import open_file
 from sessions_app.services.imports.finish import finish
 from sessions_app.services.imports.frames import Framer
 from sessions_app.services.imports.lanes import Lane
+from sessions_app.services.imports.mapping import unmapped
 from sessions_app.services.imports.outcomes import ImportFailedError, ImportStoppedError, NoSessionError, SourceOutcome, SourceState
 from sessions_app.services.imports.whole_lines import UpTo
 from sessions_app.services.imports.writer import SourceWriter
@@ -52,7 +54,8 @@ def import_source(
             job = _SourceImport(actor, file, path, label, is_staged=is_staged, progress=progress, cancelled=cancelled)
             job.keep = keep
             try:
-                return job.run()
+                with unmapped(job.size):
+                    return job.run()
             except IntegrityError:
                 # Somebody else wrote to the session: a compaction its divider, or another import. Once more, from what is there now.
                 return job.run()
@@ -151,7 +154,9 @@ class _SourceImport:
             head += self.file.readline(MAX_FIRST_LINE - len(head))  # what tells the format may stand at the end of a long first line
         reader = reader_for(head)
         if reader is None:
-            raise NoSessionError(f"This is no session file that can be read here (known: {known_formats()}). Nothing was changed.")
+            told = looks_like(head)
+            what = "This is no session file that can be read here" + (f": it looks like {told}" if told else "")
+            raise NoSessionError(f"{what} (known: {known_formats()}). Nothing was changed.")
         return reader
 
     def _fill(

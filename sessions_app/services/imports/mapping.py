@@ -1,0 +1,26 @@
+"""Reading SQLite without mapping its file into memory."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from django.db import connection
+
+LARGE_BYTES = 20_000_000
+"""Sources from this size on: their own pages, read back at the end, would make up half of the process."""
+
+
+@contextmanager
+def unmapped(size: int) -> Iterator[None]:
+    """While a source of this size is imported, this thread's connection does not map a database into memory."""
+    if connection.vendor != "sqlite" or size < LARGE_BYTES:
+        yield
+        return
+    with connection.cursor() as cursor:
+        told = cursor.execute("PRAGMA mmap_size").fetchone()
+        cursor.execute("PRAGMA mmap_size = 0")
+    try:
+        yield
+    finally:
+        if told:
+            with connection.cursor() as cursor:
+                cursor.execute(f"PRAGMA mmap_size = {int(told[0])}")
