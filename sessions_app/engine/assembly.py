@@ -1,6 +1,6 @@
 """Puts entries together into legal messages, in the order of a plan."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
 from itertools import pairwise
 
 import msgspec
@@ -21,6 +21,7 @@ class _Exchange:
 
     def __init__(self) -> None:
         self.said: list[ViewPart] = []
+        self.keys: set[str] = set()  # of the entries that make up what is said
         self.made: set[str] = set()  # ids of all its calls
         self.open_calls: dict[str, Part] = {}  # those without a result so far
         self.results: list[ViewPart] = []
@@ -79,13 +80,37 @@ class Assembly:
             self._add_answer(parts, _REMINDER if is_reminder else _TEXT)
 
     def messages(self) -> Iterator[ViewMessage]:
+        """All messages, or those that `settled` has not given away."""
+        yield from self._system_message()
+        for exchange in self._exchanges:
+            yield from _messages_of(exchange)
+
+    def settled(self, keep: int, is_awaited: Callable[[Collection[str], Collection[str]], bool]) -> Iterator[ViewMessage]:
+        """Gives away the oldest messages, but for the last `keep` exchanges (2 at least), up to one to which more may come.
+
+        `is_awaited` is asked about the message keys of an assistant's message, and its calls that have no result so far.
+        """
+        while len(self._exchanges) > max(keep, 2):
+            oldest = self._exchanges[0]
+            if is_awaited(oldest.keys, oldest.open_calls):
+                return
+            yield from self._system_message()
+            self._forget(self._exchanges.pop(0))
+            yield from _messages_of(oldest)
+
+    def _system_message(self) -> Iterator[ViewMessage]:
         if self._system:
             yield _message(Role.SYSTEM, self._system)
-        for exchange in self._exchanges:
-            if exchange.said:
-                yield _message(Role.ASSISTANT, exchange.said)
-            if answer := list(exchange.answer()):
-                yield _message(Role.USER, answer)
+            self._system = []
+
+    def _forget(self, exchange: _Exchange) -> None:
+        for key in exchange.keys:
+            del self._by_key[key]
+        for call_id in exchange.open_calls:
+            self._callers[call_id].remove(exchange)
+        for call_id in exchange.made:
+            if self._callers.get(call_id) == []:  # an id that is used again may be forgotten already
+                del self._callers[call_id]
 
     @property
     def _is_untouched(self) -> bool:
@@ -100,6 +125,7 @@ class Assembly:
                 self._exchanges.append(exchange)
             if key:
                 self._by_key[key] = exchange
+                exchange.keys.add(key)
         return exchange
 
     def _add_said(self, exchange: _Exchange, parts: list[ViewPart]) -> None:
@@ -138,6 +164,13 @@ class Assembly:
             return False
         self._callers[call_id].remove(exchange)
         return True
+
+
+def _messages_of(exchange: _Exchange) -> Iterator[ViewMessage]:
+    if exchange.said:
+        yield _message(Role.ASSISTANT, exchange.said)
+    if answer := list(exchange.answer()):
+        yield _message(Role.USER, answer)
 
 
 def _view_parts(entry: Entry) -> list[ViewPart]:

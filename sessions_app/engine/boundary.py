@@ -84,6 +84,12 @@ def choose(
     return boundary
 
 
+def latest_cut(shapes: Sequence[EntryShape], protected_messages: int) -> int:
+    """Index of the latest entry before which a cut may stand: what comes after it is protected, or waits for a result."""
+    rounds = rounds_of(link(shapes))
+    return rounds[_last_allowed(rounds, protected_messages)].first if rounds else 0
+
+
 def _last_allowed(rounds: Sequence[Round], protected_messages: int) -> int:
     """Position of the latest round that a cut may stand before."""
     last, messages = len(rounds) - 1, rounds[-1].messages

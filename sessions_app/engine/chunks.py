@@ -9,8 +9,11 @@ from sessions_app.engine.rounds import Round
 CHUNK_TOKENS = 40_000
 """A chunk holds at most this many tokens, however large the window: each finished chunk is a step of progress."""
 
-MAX_CHUNKS = 64
-"""More calls than this are never made: beyond it the chunks grow instead."""
+FOLDS = 16
+"""For each so many chunks, a call is kept back to fold what they gave."""
+
+SURPLUS_TOKENS = 400_000
+"""The oldest chunks for which no call is left are put together up to this size, and summarised without a model."""
 
 WINDOW_SHARE = 0.7  # the rest of a summariser's window is for its instructions and its answer
 
@@ -21,15 +24,26 @@ class Chunk(msgspec.Struct, frozen=True, kw_only=True):
     first: int
     last: int
     tokens: int
+    is_surplus: bool = False  # no call of a model is left for it
 
 
-def pack(rounds: Sequence[Round], window: int) -> list[Chunk]:
-    """Chunks in order, each of whole rounds. Only a round that is larger than the limit on its own exceeds it."""
-    total = sum(round_.tokens for round_ in rounds)
-    limit = max(min(int(window * WINDOW_SHARE), CHUNK_TOKENS), 1)
-    while (chunks := _pack(rounds, limit)) and len(chunks) > MAX_CHUNKS:
-        limit = max(limit + limit // 4 + 1, total // MAX_CHUNKS)
-    return chunks
+def pack(rounds: Sequence[Round], window: int, max_calls: int) -> list[Chunk]:
+    """Chunks in order, each of whole rounds. Only a round that is larger than the limit on its own exceeds it.
+
+    With the calls that fold them, those that a model summarises take at most `max_calls`.
+    """
+    chunks = _pack(rounds, max(min(int(window * WINDOW_SHARE), CHUNK_TOKENS), 1))
+    most = most_chunks(max_calls)
+    if len(chunks) <= most:
+        return chunks
+    newest = chunks[-most:]
+    older = [round_ for round_ in rounds if round_.first < newest[0].first]
+    return [msgspec.structs.replace(chunk, is_surplus=True) for chunk in _pack(older, SURPLUS_TOKENS)] + newest
+
+
+def most_chunks(max_calls: int) -> int:
+    """How many chunks a model may summarise within so many calls."""
+    return max(1, max_calls - 1 - max_calls // FOLDS)
 
 
 def _pack(rounds: Sequence[Round], limit: int) -> list[Chunk]:

@@ -21,19 +21,21 @@ Blobs = Mapping[str, tuple[str, bytes]]
 """sha256 in hex → (media type, bytes)."""
 
 _DIGIT, _MARK, _SYMBOL, _TWO_BYTES, _THREE_BYTES = range(1, 6)
-_CLASSES = bytearray(256)
-for _byte in range(256):
-    if _byte in b"0123456789":
-        _CLASSES[_byte] = _DIGIT
-    elif 0x21 <= _byte <= 0x7E and not chr(_byte).isalnum() and _byte != ord("_"):
-        _CLASSES[_byte] = _MARK
-    elif _byte == 0xE2 or _byte >= 0xF0:
-        _CLASSES[_byte] = _SYMBOL  # how arrows, frames, bullets and emoji begin in UTF-8
-    elif 0xC2 <= _byte <= 0xDF:
-        _CLASSES[_byte] = _TWO_BYTES  # Latin with accents, Cyrillic, Greek, Arabic, Hebrew
-    elif 0xE0 <= _byte <= 0xEF:
-        _CLASSES[_byte] = _THREE_BYTES  # Chinese, Japanese, Korean, Indic
-_CLASSES = bytes(_CLASSES)
+
+
+def _class_of(byte: int) -> int:
+    if byte in b"0123456789":
+        return _DIGIT
+    if 0x21 <= byte <= 0x7E and not chr(byte).isalnum() and byte != ord("_"):
+        return _MARK
+    if byte == 0xE2 or byte >= 0xF0:
+        return _SYMBOL  # how arrows, frames, bullets and emoji begin in UTF-8
+    if 0xC2 <= byte <= 0xDF:
+        return _TWO_BYTES  # Latin with accents, Cyrillic, Greek, Arabic, Hebrew
+    return _THREE_BYTES if 0xE0 <= byte <= 0xEF else 0  # Chinese, Japanese, Korean, Indic
+
+
+_CLASSES = bytes(map(_class_of, range(256)))
 
 # Thousandths of a token.
 _PER_CHARACTER = 180

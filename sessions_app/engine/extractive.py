@@ -44,6 +44,7 @@ class ExtractiveSummariser:
 
     name = "extractive"
     window = 400_000
+    is_model = False
 
     def summarise(self, request: SummaryRequest, should_stop: ShouldStop) -> SummaryAnswer:
         """Fills the sections. Raises `Stopped` as soon as `should_stop` answers."""

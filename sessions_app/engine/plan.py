@@ -9,6 +9,7 @@ from sessions_app.engine import boundary as boundaries
 from sessions_app.engine import chunks as packing
 from sessions_app.engine.block import SUMMARY_SHARE
 from sessions_app.engine.chunks import Chunk
+from sessions_app.engine.clearing import PLACEHOLDER_TOKENS
 from sessions_app.engine.counting import ENTRY_OVERHEAD, estimate_text
 from sessions_app.engine.entries import Checkpoint, Segment, SyntheticMessage
 from sessions_app.engine.policy import Policy
@@ -52,7 +53,7 @@ def view_tokens(shapes: Sequence[EntryShape], checkpoint: Checkpoint | None) -> 
     """Estimated tokens of a view: its entries, and the messages that a plan adds itself. One pass."""
     held = _in_view(shapes, checkpoint)
     cleared = checkpoint.cleared if checkpoint else frozenset()
-    return sum(ENTRY_OVERHEAD if shape.index in cleared else shape.tokens for shape in held) + added_tokens(checkpoint)
+    return sum(PLACEHOLDER_TOKENS if shape.index in cleared else shape.tokens for shape in held) + added_tokens(checkpoint)
 
 
 def _in_view(shapes: Sequence[EntryShape], checkpoint: Checkpoint | None) -> list[EntryShape]:
@@ -83,9 +84,14 @@ def make(
     """
     system_last = _system_last(shapes)
     start = previous.boundary_index if previous else 0 if system_last is None else system_last + 1
+    tokens_before = view_tokens(shapes, previous)
+    keep_tokens = boundaries.keep_budget(policy, window, signal_tokens, manual=manual)
+    if not manual and signal_tokens > tokens_before:
+        # What fills the view is more than its estimate says: kept by estimate, all of it might stay.
+        keep_tokens = keep_tokens * tokens_before // signal_tokens
     chosen = boundaries.choose(
         shapes[start:],
-        keep_tokens=boundaries.keep_budget(policy, window, signal_tokens, manual=manual),
+        keep_tokens=keep_tokens,
         floor_tokens=LEAST_BLOCK_TOKENS,
         protected_messages=policy.protected_messages,
         wanted=wanted,
@@ -110,11 +116,20 @@ def make(
         span_tokens=span_tokens,
         kept=len(kept),
         kept_tokens=kept_tokens,
-        tokens_before=view_tokens(shapes, previous),
+        tokens_before=tokens_before,
         block_tokens=block_tokens,
         summary_tokens=min(policy.summary_max_tokens, int(block_tokens * SUMMARY_SHARE)),
-        chunks=tuple(packing.pack(group_rounds(folded), summariser_window)),
+        chunks=tuple(packing.pack(group_rounds(folded), summariser_window, policy.max_summary_calls)),
     )
+
+
+def tail_start(shapes: Sequence[EntryShape], policy: Policy, window: int) -> int:
+    """Index of the first of the latest entries that an automatic compaction leaves alone, wherever it may cut."""
+    left = boundaries.keep_budget(policy, window, 0, manual=False)
+    position = len(shapes)
+    while position and (left := left - (shapes[position - 1].tokens if shapes[position - 1].is_sent else 0)) >= 0:
+        position -= 1
+    return min(position, boundaries.latest_cut(shapes, policy.protected_messages))
 
 
 def _tokens(shapes: Sequence[EntryShape]) -> int:

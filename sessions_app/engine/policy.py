@@ -29,11 +29,12 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     profile: Profile = Profile.CONVERSATION
     protected_recent_messages: int | None = None  # None: as the profile says
     summary_max_tokens: int = 3_000
-    max_summary_calls: int = 8
+    max_summary_calls: int = MAX_SUMMARY_CALLS  # of a model, in one attempt; beyond it the oldest part is summarised without one
     call_timeout_s: int = 90
     total_timeout_s: int | None = None  # None: it grows with the number of chunks
     heartbeat_s: int = 15
     summarisers: tuple[str, ...] = ("extractive",)
+    clear_results: bool = True  # whether an automatic compaction may replace old results by placeholders
     allow_fallback: bool = True  # whether a trim may follow when every summary was rejected
     scripted_delay_s: float = 0.0  # pause per chunk of the `scripted` summariser
 
@@ -73,7 +74,7 @@ _RANGES: Mapping[str, tuple[float, float]] = {
     "target_fraction": (0.10, 0.95),
     "protected_recent_messages": (0, 1_000),
     "summary_max_tokens": (200, 50_000),
-    "max_summary_calls": (1, MAX_SUMMARY_CALLS),
+    "max_summary_calls": (2, MAX_SUMMARY_CALLS),
     "call_timeout_s": (1, 900),
     "total_timeout_s": (1, 900),
     "heartbeat_s": (1, 60),

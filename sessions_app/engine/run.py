@@ -1,150 +1,254 @@
-"""One attempt as a generator: it says what it does, asks whether to stop, and returns a checkpoint or why there is none."""
+"""One attempt as a generator: it climbs the ladder, says what it does, asks whether to stop, and returns a checkpoint or why not."""
 
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Generator, Sequence
 
 import msgspec
 
 from sessions_app.engine import block as blocks
-from sessions_app.engine import chunks as packing
+from sessions_app.engine import clearing
 from sessions_app.engine import plan as planning
 from sessions_app.engine import summary as summaries
 from sessions_app.engine.boundary import IllegalBoundary
-from sessions_app.engine.chunks import Chunk
-from sessions_app.engine.counting import ENTRY_OVERHEAD, estimate_text
-from sessions_app.engine.entries import Checkpoint, Entry
+from sessions_app.engine.counting import ENTRY_OVERHEAD
+from sessions_app.engine.entries import Checkpoint, Segment
 from sessions_app.engine.explanations import EXPLANATIONS
-from sessions_app.engine.mechanical import Collector
 from sessions_app.engine.plan import Plan
 from sessions_app.engine.policy import Policy
-from sessions_app.engine.redaction import redact, redact_entries
 from sessions_app.engine.shapes import EntryShape
 from sessions_app.engine.steps import (
-    ChunkSummarised,
     Commit,
     Ended,
     PhaseStarted,
     Planned,
     Result,
+    RungReport,
     ShouldStop,
     Step,
     Stop,
     Stopped,
     Summariser,
-    SummaryAnswer,
-    SummaryRequest,
     Verified,
 )
+from sessions_app.engine.summarising import Load, NoSummaryError, Reading, Summarising
 from sessions_app.engine.summary import Rejection
-from sessions_app.engine.terms import Outcome, Phase, SkipReason, Status, SummarySource
+from sessions_app.engine.terms import Outcome, Phase, Rung, SegmentKind, SkipReason, Status, SummarySource, Trigger
 
-Load = Callable[[int, int], Iterator[Entry]]
-"""Entries from the first index to the last, inclusive, in order."""
-
-LOAD_AT_ONCE = 500  # entries, so that a store's cursor is never open while a summariser works
-ATTEMPTS_PER_CHUNK = 2
 _UNCHANGED = "Nothing was changed."
 
 
-def run(
-    *,
-    shapes: Sequence[EntryShape],
-    load: Load,
-    chain: Sequence[Checkpoint],
-    previous_summary: str,
-    policy: Policy,
-    window: int,
-    signal_tokens: int,
-    summariser: Summariser,
-    instructions: str,
-    force: bool,
-    manual: bool,
-    boundary: int | None = None,
-    should_stop: ShouldStop,
-) -> Generator[Step, None, Result]:
-    """One attempt on the history of which `shapes` is the whole. Changes nothing: the caller commits what it returns.
+class Task(msgspec.Struct, frozen=True, kw_only=True):
+    """What one attempt is about: a history, the checkpoints in force, and how it is to be compacted.
 
-    `chain` are the checkpoints in force, oldest first; the last one's view is compacted further. Costs one pass over
-    the entries before the boundary. Never raises but for `Stopped` when the lease was lost: whoever runs this then no
+    `shapes` is the whole history; `chain` are the checkpoints in force, oldest first: the view of the last one is
+    compacted further. `signal_tokens` is what the view is believed to occupy.
+    """
+
+    shapes: Sequence[EntryShape]
+    load: Load
+    chain: Sequence[Checkpoint]
+    policy: Policy
+    window: int
+    signal_tokens: int
+    summarisers: Sequence[Summariser]  # in the order in which they are tried; at least one
+    previous_summary: str = ""
+    trigger: Trigger = Trigger.MANUAL
+    instructions: str = ""
+    force: bool = False
+    boundary: int | None = None
+
+    @property
+    def previous(self) -> Checkpoint | None:
+        return self.chain[-1] if self.chain else None
+
+    @property
+    def is_manual(self) -> bool:
+        return self.trigger is Trigger.MANUAL
+
+    @property
+    def target_tokens(self) -> int:
+        return self.policy.target_tokens(self.window)
+
+    @property
+    def would_overflow(self) -> bool:
+        """Whether the view can't stay as it is: then a trim is better than nothing."""
+        return self.trigger is Trigger.OVERFLOW or self.signal_tokens >= self.policy.trigger_tokens(self.window)
+
+
+def run(task: Task, *, should_stop: ShouldStop) -> Generator[Step, None, Result]:
+    """One attempt. Changes nothing: the caller commits what it returns.
+
+    The rungs, cheapest first: an automatic attempt clears old results; whoever asks, the span is summarised, but for an
+    overflow, which no model may have to resolve; what no summary can do is done by a trim. Costs one pass over the
+    entries before the boundary. Never raises but for `Stopped` when the lease was lost: whoever runs this then no
     longer owns the attempt.
     """
-    attempt = _Attempt(load, previous_summary, policy, summariser, instructions, should_stop, force=force)
+    attempt = _Attempt(task, Reading(task.load, should_stop))
     try:
         yield PhaseStarted(phase=Phase.PLAN)
-        attempt.check()
+        attempt.reading.check()
         try:
-            plan = planning.make(
-                shapes,
-                previous=chain[-1] if chain else None,
-                policy=policy,
-                window=window,
-                summariser_window=summariser.window,
-                signal_tokens=signal_tokens,
-                manual=manual,
-                force=force,
-                wanted=boundary,
-            )
+            plan = attempt.plan()
         except IllegalBoundary as refusal:
             return _skipped(SkipReason.NO_LEGAL_BOUNDARY, f"{refusal} {_UNCHANGED}")
+        if not task.is_manual and (cleared := attempt.clear(plan)) is not None:
+            yield from attempt.verify(cleared)
+            return cleared
         if isinstance(plan, SkipReason):
-            return _skipped(plan)
+            return attempt.ended(_skipped(plan))
         yield _planned(plan)
-        result = yield from attempt.carry_out(plan)
-        return _refuse_useless(result, policy, window, signal_tokens, force=force, manual=manual) or result
+        return (yield from attempt.carry_out(plan))
+    except Stopped as stopped:
+        if stopped.stop is Stop.LEASE_LOST:
+            raise
+        return attempt.ended(_stopped(stopped.stop))
+
+
+def trim(task: Task, *, should_stop: ShouldStop) -> Commit | Ended:
+    """What is left of a view without any summary: for a request that can't wait, whether or not it is stored."""
+    attempt = _Attempt(task, Reading(task.load, should_stop))
+    try:
+        plan = attempt.plan()
+        return attempt.ended(_skipped(plan)) if isinstance(plan, SkipReason) else attempt.trim(plan)
     except Stopped as stopped:
         if stopped.stop is Stop.LEASE_LOST:
             raise
         return _stopped(stopped.stop)
 
 
-class _SummariserFailedError(Exception):
-    """A summariser raised, or answered twice with something unusable."""
-
-    def __init__(self, outcome: Outcome, reason: str, words: str) -> None:
-        self.outcome, self.reason = outcome, reason
-        super().__init__(words)
-
-
 class _Attempt:
-    def __init__(
-        self,
-        load: Load,
-        previous_summary: str,
-        policy: Policy,
-        summariser: Summariser,
-        instructions: str,
-        should_stop: ShouldStop,
-        *,
-        force: bool,
-    ) -> None:
-        self._load = load
-        self._policy = policy
-        self._summariser = summariser
-        self._instructions = instructions
-        self._should_stop = should_stop
-        self._force = force
-        self._collector = Collector()
-        self._previous_summary, self._redactions = redact(previous_summary)
-        self._sources: set[SummarySource] = set()
-        self._last_source = SummarySource.SKIPPED
-        self._replaced_tokens = 0
+    def __init__(self, task: Task, reading: Reading) -> None:
+        self.reading = reading
+        self._task = task
+        self._rungs: list[RungReport] = []
+        self._shapes = clearing.as_cleared(task.shapes, task.previous)
+        self._previous_summary = reading.redact(task.previous_summary)
+        self._summarising = Summarising(
+            reading,
+            task.summarisers,
+            task.policy,
+            previous_summary=self._previous_summary,
+            instructions=task.instructions,
+            force=task.force,
+        )
 
-    def check(self) -> None:
-        """Raises `Stopped` when the attempt must end."""
-        if (stop := self._should_stop()) is not None:
-            raise Stopped(stop)
+    def plan(self, *, force: bool = False) -> Plan | SkipReason:
+        """Where to cut. Raises `IllegalBoundary`."""
+        task = self._task
+        return planning.make(
+            self._shapes,
+            previous=task.previous,
+            policy=task.policy,
+            window=task.window,
+            summariser_window=task.summarisers[0].window,
+            signal_tokens=task.signal_tokens,
+            manual=task.is_manual,
+            force=force or task.force,
+            wanted=task.boundary,
+        )
 
-    def carry_out(self, plan: Plan) -> Generator[Step, None, Commit | Ended]:
-        yield PhaseStarted(phase=Phase.SUMMARISE)
-        self._replaced_tokens = 0 if self._force else plan.span_tokens
-        try:
-            text = yield from self._summarise(plan)
-        except _SummariserFailedError as failure:
-            return Ended(status=Status.FAILED, outcome=failure.outcome, reason=failure.reason, explanation=f"{failure} {_UNCHANGED}")
+    def ended(self, ended: Ended) -> Ended:
+        """How the attempt ends, with what it tried."""
+        return msgspec.structs.replace(ended, rungs=tuple(self._rungs), tried=tuple(self._summarising.tried))
+
+    # The rungs.
+
+    def clear(self, plan: Plan | SkipReason) -> Commit | None:
+        """A view whose old results are cleared, if that alone brings it down to the target."""
+        task, previous = self._task, self._task.previous
+        if not task.policy.clear_results:
+            return None
+        before = len(self._shapes) if isinstance(plan, SkipReason) else plan.boundary_index
+        if isinstance(plan, SkipReason) and plan is not SkipReason.NON_HISTORY_ENVELOPE_EXHAUSTS_BUDGET:
+            return None
+        if isinstance(plan, SkipReason):
+            before = planning.tail_start(self._shapes, task.policy, task.window)
+        found = clearing.clearable(self._shapes, previous, before)
+        if not found.indexes:
+            return None
+        tokens_before = planning.view_tokens(self._shapes, previous)
+        tokens_after = tokens_before - found.saved_tokens
+        # A measured signal counts what no entry holds: tools and the system prompt stay on top of the estimate.
+        enough = tokens_after + max(task.signal_tokens - tokens_before, 0) <= task.target_tokens
+        note = "" if enough else f"Not enough: the target is {task.target_tokens:,} tokens."
+        self._report(Rung.CLEAR, tokens_before, tokens_after, len(found.indexes), note)
+        if not enough:
+            return None
+        return Commit(
+            outcome=Outcome.COMMITTED,
+            boundary_index=previous.boundary_index if previous else 0,
+            boundary_source_id=self._shapes[previous.boundary_index if previous else 0].source_id,
+            segments=previous.segments if previous else (Segment(kind=SegmentKind.RANGE, first=0),),
+            block="",
+            block_tokens=planning.added_tokens(previous),
+            summary=task.previous_summary,
+            summary_source=SummarySource.SKIPPED,
+            summariser="",
+            mechanical_state={},
+            entries_folded=0,
+            entries_kept=sum(shape.is_sent and (previous is None or previous.holds(shape.index)) for shape in self._shapes),
+            tokens_before=tokens_before,
+            tokens_after=tokens_after,
+            cleared=tuple(sorted(found.indexes | (previous.cleared if previous else frozenset()))),
+            rungs=tuple(self._rungs),
+        )
+
+    def carry_out(self, plan: Plan) -> Generator[Step, None, Result]:
+        """Summarises what the plan folds, or trims it where no summary comes about or makes room."""
+        task = self._task
+        result: Result
+        if task.trigger is Trigger.OVERFLOW:
+            result = self.trim(plan)
+        else:
+            yield PhaseStarted(phase=Phase.SUMMARISE)
+            try:
+                text = yield from self._summarising.summarise(plan)
+            except NoSummaryError as failure:
+                self._report(Rung.SUMMARISE, plan.tokens_before, plan.tokens_before, 0, str(failure))
+                result = Ended(status=Status.FAILED, outcome=failure.outcome, reason=failure.reason, explanation=f"{failure} {_UNCHANGED}")
+            else:
+                result = self._useful(self._summarised(plan, text))
+            if isinstance(result, Ended) and task.would_overflow and task.policy.allow_fallback:
+                trimmed = self.trim(plan)
+                result = trimmed if isinstance(trimmed, Commit) else result
+        if isinstance(result, Ended):
+            return self.ended(result)
+        yield from self.verify(result)
+        return result
+
+    def trim(self, plan: Plan) -> Commit | Ended:
+        """The plan without a summary; where that leaves too much, everything but the last round."""
+        trimmed = self._trimmed(plan)
+        if trimmed.tokens_after > self._task.target_tokens and self._task.boundary is None:
+            further = self.plan(force=True)
+            if isinstance(further, Plan) and further.boundary_index > plan.boundary_index:
+                trimmed = self._trimmed(further)
+        if trimmed.tokens_after >= trimmed.tokens_before:
+            return self.ended(_skipped(SkipReason.WOULD_NOT_SHRINK))
+        return trimmed
+
+    def verify(self, result: Commit) -> Generator[Step, None, None]:
+        """The last step before a commit."""
         yield PhaseStarted(phase=Phase.VERIFY)
-        self.check()
-        text, found = redact(text)
-        self._redactions += found
-        state = self._collector.state()
+        self.reading.check()
+        yield Verified(tokens_after=result.tokens_after, warnings=result.warnings)
+        self.reading.check()
+
+    # What they come to.
+
+    def _summarised(self, plan: Plan, text: str) -> Commit:
+        self.reading.check()
+        made = self._commit(plan, self.reading.redact(text), Outcome.COMMITTED, self._summarising.source)
+        self._report(Rung.SUMMARISE, plan.tokens_before, made.tokens_after, len(plan.span))
+        return self._final(made, warnings=summaries.warnings(made.summary))
+
+    def _trimmed(self, plan: Plan) -> Commit:
+        text = summaries.of_trim(self._previous_summary, len(plan.span), plan.boundary_index)
+        made = self._commit(plan, text, Outcome.TRIMMED, SummarySource.TRIM)
+        self._report(Rung.TRIM, plan.tokens_before, made.tokens_after, len(plan.span))
+        return self._final(made)
+
+    def _commit(self, plan: Plan, text: str, outcome: Outcome, source: SummarySource) -> Commit:
+        state = self.reading.state(plan)
         block = blocks.render(
             summary=text,
             state=state,
@@ -152,110 +256,47 @@ class _Attempt:
             budget_tokens=plan.block_tokens,
             carried=plan.carried,
         )
-        tokens_after = plan.kept_tokens + block.tokens + ENTRY_OVERHEAD
-        warnings = (*summaries.warnings(text), *_redaction_warning(self._redactions))
-        yield Verified(tokens_after=tokens_after, warnings=warnings)
-        self.check()
+        previous = self._task.previous
         return Commit(
-            outcome=Outcome.COMMITTED,
+            outcome=outcome,
             boundary_index=plan.boundary_index,
             boundary_source_id=plan.boundary_source_id,
             segments=plan.segments(block.text),
             block=block.text,
             block_tokens=block.tokens,
             summary=text,
-            summary_source=SummarySource.MIXED if len(self._sources) > 1 else next(iter(self._sources)),
-            summariser=self._summariser.name,
+            summary_source=source,
+            summariser=", ".join(self._summarising.names) if outcome is Outcome.COMMITTED else "",
             mechanical_state=msgspec.to_builtins(state),
             entries_folded=len(plan.span),
             entries_kept=plan.kept,
             tokens_before=plan.tokens_before,
-            tokens_after=tokens_after,
-            warnings=warnings,
+            tokens_after=plan.kept_tokens + block.tokens + ENTRY_OVERHEAD,
+            # What was cleared stays cleared while it stands in the view.
+            cleared=tuple(sorted(index for index in (previous.cleared if previous else ()) if index >= plan.boundary_index)),
         )
 
-    def _summarise(self, plan: Plan) -> Generator[Step, None, str]:
-        """The accepted summary of the span: chunk by chunk, then folded; mechanical state is collected on the way."""
-        partials: list[str] = []
-        position = 0
-        for number, chunk in enumerate(plan.chunks, start=1):
-            is_last = number == len(plan.chunks)
-            entries = self._take(plan, chunk, position, plan.boundary_index - 1 if is_last else chunk.last)
-            position = chunk.last + 1
-            partials.append(self._ask(self._request(plan, number, entries=entries)))
-            yield ChunkSummarised(chunk_index=number, chunk_count=len(plan.chunks), source=self._last_source)
-        return self._fold(plan, partials)
+    def _final(self, made: Commit, warnings: tuple[str, ...] = ()) -> Commit:
+        warnings = (*warnings, *_redaction_warning(self.reading.redactions))
+        return msgspec.structs.replace(made, warnings=warnings, rungs=tuple(self._rungs), tried=tuple(self._summarising.tried))
 
-    def _take(self, plan: Plan, chunk: Chunk, first: int, last: int) -> tuple[Entry, ...]:
-        """The chunk's entries, out of all from `first` to `last`, each of which the mechanical state sees."""
-        taken: list[Entry] = []
-        for start in range(first, last + 1, LOAD_AT_ONCE):
-            self.check()
-            page, found = redact_entries(list(self._load(start, min(start + LOAD_AT_ONCE - 1, last))))
-            self._redactions += found
-            for entry in page:
-                self._collector.add(entry)
-                if entry.index in plan.span and chunk.first <= entry.index <= chunk.last:
-                    taken.append(entry)
-        return tuple(taken)
+    def _report(self, rung: Rung, before: int, after: int, entries: int, note: str = "") -> None:
+        self._rungs.append(RungReport(rung=rung, tokens_before=before, tokens_after=after, entries=entries, note=note))
 
-    def _fold(self, plan: Plan, partials: list[str]) -> str:
-        while len(partials) > 1:
-            groups = packing.fold_groups([estimate_text(text) for text in partials], self._summariser.window)
-            is_final = len(groups) == 1
-            partials = [
-                self._ask(self._request(plan, len(plan.chunks), partials=partials[start:end], is_final=is_final)) for start, end in groups
-            ]
-        return partials[0]
-
-    def _request(
-        self, plan: Plan, number: int, *, entries: tuple[Entry, ...] = (), partials: Sequence[str] = (), is_final: bool | None = None
-    ) -> SummaryRequest:
-        """A request. The last one of an attempt alone is told what went before and what code knows of the whole."""
-        final = len(plan.chunks) == 1 if is_final is None else is_final
-        return SummaryRequest(
-            entries=entries,
-            partial_summaries=tuple(partials),
-            previous_summary=self._previous_summary if final else "",
-            state=self._collector.state() if final else None,
-            instructions=self._instructions,
-            profile=self._policy.profile,
-            max_tokens=plan.summary_tokens,
-            chunk_index=number,
-            chunk_count=len(plan.chunks),
-        )
-
-    def _ask(self, request: SummaryRequest) -> str:
-        """An answer that passed validation. A second attempt asks for less. Raises `_SummariserFailedError`, `Stopped`."""
-        rejection = Rejection.EMPTY
-        for attempt in range(ATTEMPTS_PER_CHUNK):
-            self.check()
-            asked = msgspec.structs.replace(request, max_tokens=request.max_tokens * (10 - 3 * attempt) // 10)
-            answer = self._answer(asked)
-            self.check()
-            found = summaries.validate(
-                answer.text,
-                truncated=answer.truncated,
-                tokens=estimate_text(answer.text),
-                replaced_tokens=self._replaced_tokens if request.state else 0,
-                inputs=(entry.text for entry in request.entries),
-            )
-            if found is None:
-                self._sources.add(answer.source)
-                self._last_source = answer.source
-                return answer.text
-            rejection = found
-        raise _SummariserFailedError(rejection.outcome, rejection.value, f"Both attempts to summarise were refused: {rejection.words}.")
-
-    def _answer(self, request: SummaryRequest) -> SummaryAnswer:
-        try:
-            return self._summariser.summarise(request, self._should_stop)
-        except Stopped:
-            raise
-        except Exception as error:  # whatever a model client raises ends the attempt, not the worker
-            # The type alone: a client's message may quote the request, and with it the transcript.
-            words = f"The summariser “{self._summariser.name}” failed with {type(error).__name__}."
-            raise _SummariserFailedError(Outcome.FAILED, "summariser_failed", words) from error
+    def _useful(self, result: Commit) -> Result:
+        """The result, or why it may not be committed. A view that is full beyond its estimate is worth any fold."""
+        task = self._task
+        if task.force:
+            return result
+        if result.tokens_after >= result.tokens_before:
+            numbers = f"The view would go from {result.tokens_before:,} to {result.tokens_after:,} tokens. {_UNCHANGED}"
+            if task.is_manual:
+                return _skipped(SkipReason.WOULD_NOT_SHRINK, f"Folding would not make the view smaller. {numbers}")
+            if task.signal_tokens < max(task.policy.trigger_tokens(task.window), result.tokens_before + 1):
+                return Ended(status=Status.FAILED, outcome=Outcome.REJECTED_INFLATED, reason=Rejection.INFLATED.value, explanation=numbers)
+        if not task.is_manual and result.tokens_after > task.target_tokens:
+            return _skipped(SkipReason.NON_HISTORY_ENVELOPE_EXHAUSTS_BUDGET)
+        return result
 
 
 def _planned(plan: Plan) -> Planned:
@@ -267,21 +308,6 @@ def _planned(plan: Plan) -> Planned:
         tokens_before=plan.tokens_before,
         chunk_count=len(plan.chunks),
     )
-
-
-def _refuse_useless(result: Result, policy: Policy, window: int, signal_tokens: int, *, force: bool, manual: bool) -> Ended | None:
-    """Why the result may not be committed, or None. A view that is full beyond its estimate is worth any fold."""
-    if force or isinstance(result, Ended):
-        return None
-    if result.tokens_after >= result.tokens_before:
-        numbers = f"The view would go from {result.tokens_before:,} to {result.tokens_after:,} tokens. {_UNCHANGED}"
-        if manual:
-            return _skipped(SkipReason.WOULD_NOT_SHRINK, f"Folding would not make the view smaller. {numbers}")
-        if signal_tokens < max(policy.trigger_tokens(window), result.tokens_before + 1):
-            return Ended(status=Status.FAILED, outcome=Outcome.REJECTED_INFLATED, reason=Rejection.INFLATED.value, explanation=numbers)
-    if not manual and result.tokens_after > policy.target_tokens(window):
-        return _skipped(SkipReason.NON_HISTORY_ENVELOPE_EXHAUSTS_BUDGET)
-    return None
 
 
 def _skipped(reason: SkipReason, explanation: str = "") -> Ended:

@@ -6,9 +6,10 @@ from typing import Protocol
 
 import msgspec
 
-from sessions_app.engine.entries import Entry, Segment
+from sessions_app.engine.counting import estimate_text
+from sessions_app.engine.entries import Entry, Segment, Usage
 from sessions_app.engine.state import MechanicalState
-from sessions_app.engine.terms import Outcome, Phase, Profile, SkipReason, Status, SummarySource
+from sessions_app.engine.terms import Outcome, Phase, Profile, Rung, SkipReason, Status, SummarySource
 
 
 class Stop(StrEnum):
@@ -42,6 +43,13 @@ class SummaryRequest(msgspec.Struct, frozen=True, kw_only=True):
     max_tokens: int = 3_000
     chunk_index: int = 1
     chunk_count: int = 1
+    attempt: int = 1  # the second one comes after a refusal or a failure of the first; whoever calls a network waits before it
+
+    @property
+    def input_tokens(self) -> int:
+        """Estimated tokens of everything that it gives to read."""
+        told = sum(map(estimate_text, (*self.partial_summaries, self.previous_summary, self.instructions)))
+        return told + sum(entry.tokens for entry in self.entries)
 
 
 class SummaryAnswer(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,15 +58,46 @@ class SummaryAnswer(msgspec.Struct, frozen=True, kw_only=True):
     text: str
     source: SummarySource
     truncated: bool = False
+    model: str = ""  # as the provider names it
+    usage: Usage | None = None  # what the provider measured
+
+
+class SummariserFailed(Exception):
+    """A summariser gives no answer. The text is for people and quotes nothing of a transcript."""
 
 
 class Summariser(Protocol):
-    """Anything that can fill the eight sections. `summarise` returns within a second of `should_stop` answering."""
+    """Anything that can fill the eight sections.
+
+    `summarise` returns within a second of `should_stop` answering, by raising `Stopped`. It raises `SummariserFailed`
+    where it has no answer.
+    """
 
     name: str
     window: int  # tokens that one request may hold
+    is_model: bool  # whether it costs a call of a model
 
     def summarise(self, request: SummaryRequest, should_stop: ShouldStop) -> SummaryAnswer: ...
+
+
+class SummariserTry(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """One call of a summariser. `refused` says in words why its answer was not used; empty when it was."""
+
+    summariser: str
+    chunk_index: int = 1
+    model: str = ""
+    usage: Usage | None = None
+    refused: str = ""
+
+
+class RungReport(msgspec.Struct, frozen=True, kw_only=True):
+    """What a rung of the ladder came to: the size of the view before and after it, in estimated tokens."""
+
+    rung: Rung
+    tokens_before: int
+    tokens_after: int
+    entries: int  # that it cleared, folded or left out
+    note: str = ""  # why it was not enough, or not possible
 
 
 class PhaseStarted(msgspec.Struct, frozen=True, kw_only=True):
@@ -110,6 +149,9 @@ class Commit(msgspec.Struct, frozen=True, kw_only=True):
     tokens_before: int
     tokens_after: int
     warnings: tuple[str, ...] = ()
+    cleared: tuple[int, ...] = ()  # results that a placeholder replaces in this view
+    rungs: tuple[RungReport, ...] = ()
+    tried: tuple[SummariserTry, ...] = ()
 
 
 class Ended(msgspec.Struct, frozen=True, kw_only=True):
@@ -119,6 +161,8 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
     outcome: Outcome
     reason: SkipReason | str
     explanation: str
+    rungs: tuple[RungReport, ...] = ()
+    tried: tuple[SummariserTry, ...] = ()
 
 
 Result = Commit | Ended

@@ -139,6 +139,16 @@ def _is_copy(plain: str, given: str) -> bool:
     return len(plain) > 400 and (plain in given or plain[: len(plain) * 3 // 4] in given)
 
 
+_TRIM_NOTE = re.compile(r"^No summary was made of the \d[\d,]* entries before #\d+\..*(?:\n|$)", re.MULTILINE)
+
+
+def of_trim(previous_summary: str, entries: int, boundary_index: int) -> str:
+    """What stands in a summary's place when none was made: one note, and the summary before it."""
+    note = f"No summary was made of the {entries:,} entries before #{boundary_index}. What code recorded of them stands below."
+    earlier = _TRIM_NOTE.sub("", previous_summary).strip()
+    return f"{note}\n\n{earlier}" if earlier else note
+
+
 def warnings(text: str) -> tuple[str, ...]:
     """What is wrong with a usable summary, in plain sentences."""
     missing = parse(text).missing

@@ -135,6 +135,15 @@ class Phase(StrEnum):
     COMMIT = "commit"
 
 
+class Rung(StrEnum):
+    """The steps of the ladder, cheapest first. Each is tried only where the one before did not make enough room."""
+
+    CLEAR = "clear"  # old results and binaries give way to a placeholder
+    SUMMARISE = "summarise"
+    TRIM = "trim"  # the boundary moves on without a summary; mechanical state and the user's messages stay
+    EMERGENCY = "emergency"  # a trim for one request, which nothing stores
+
+
 class SummarySource(StrEnum):
     LLM = "llm"
     MIXED = "mixed"

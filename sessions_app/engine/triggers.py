@@ -76,15 +76,22 @@ def before_turn(*, signal: Signal, policy: Policy, window: int, circuit_open: bo
     window fires as well, also when the trigger lies above that.
     """
     limit = policy.trigger_tokens(window)
-    told = {"tokens": signal.tokens, "origin": signal.origin, "window": window}
-    if not policy.enabled:
-        return Verdict(trigger=Trigger.THRESHOLD, fires=False, reason=Reason.DISABLED, limit=limit, **told)
-    verdict = Verdict(trigger=Trigger.THRESHOLD, fires=False, reason=Reason.UNDER_TRIGGER, limit=limit, **told)
+    verdict = Verdict(
+        trigger=Trigger.THRESHOLD,
+        fires=False,
+        reason=Reason.UNDER_TRIGGER if policy.enabled else Reason.DISABLED,
+        tokens=signal.tokens,
+        origin=signal.origin,
+        limit=limit,
+        window=window,
+    )
     preflight = int(policy.preflight_ratio * window)
+    if not policy.enabled:
+        return verdict
     if signal.tokens >= limit:
-        verdict = Verdict(trigger=Trigger.THRESHOLD, fires=True, reason=Reason.OVER_TRIGGER, limit=limit, **told)
+        verdict = msgspec.structs.replace(verdict, fires=True, reason=Reason.OVER_TRIGGER)
     elif signal.measured is None and signal.tokens > preflight:
-        verdict = Verdict(trigger=Trigger.PREFLIGHT, fires=True, reason=Reason.OVER_PREFLIGHT, limit=preflight, **told)
+        verdict = msgspec.structs.replace(verdict, trigger=Trigger.PREFLIGHT, fires=True, reason=Reason.OVER_PREFLIGHT, limit=preflight)
     if verdict.fires and circuit_open:
         return msgspec.structs.replace(verdict, fires=False, reason=Reason.CIRCUIT_OPEN)
     return verdict

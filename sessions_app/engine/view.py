@@ -2,7 +2,7 @@
 
 import hashlib
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 import msgspec
 
@@ -12,7 +12,10 @@ from sessions_app.engine.legality import problems
 from sessions_app.engine.messages import ViewMessage, ViewPart, sent_parts
 from sessions_app.engine.terms import SegmentKind
 
-__all__ = ["NO_RESULT", "ViewMessage", "ViewPart", "build", "problems", "sent_parts", "view_hash"]
+__all__ = ["NO_RESULT", "ViewMessage", "ViewPart", "build", "problems", "sent_parts", "stream", "view_hash"]
+
+HELD_BACK = 100
+"""Exchanges that a stream holds back: results and further pieces of a message come nearly always within so many."""
 
 
 def build(entries: Iterable[Entry], checkpoint: Checkpoint | None) -> tuple[ViewMessage, ...]:
@@ -30,6 +33,27 @@ def build(entries: Iterable[Entry], checkpoint: Checkpoint | None) -> tuple[View
         else:
             assembly.add(item)
     return tuple(assembly.messages())
+
+
+def stream(
+    items: Iterable[Entry | SyntheticMessage],
+    cleared: frozenset[int],
+    is_awaited: Callable[[Collection[str], Collection[str]], bool],
+    *,
+    keep: int = HELD_BACK,
+) -> Iterator[ViewMessage]:
+    """The messages of `build`, one by one, from what a plan names in its order: holds only what may still change.
+
+    `is_awaited` says of message keys and call ids whether an entry more than `keep` entries later goes with them.
+    """
+    assembly = Assembly(cleared)
+    for item in items:
+        if isinstance(item, SyntheticMessage):
+            assembly.add_synthetic(item)
+        elif item.is_sendable and not item.off_branch:
+            assembly.add(item)
+            yield from assembly.settled(keep, is_awaited)
+    yield from assembly.messages()
 
 
 def view_hash(messages: Sequence[ViewMessage]) -> str:

@@ -53,7 +53,8 @@ class Compaction(models.Model):
     summary = models.TextField(blank=True)
     summary_source = models.CharField(max_length=12, choices=_choices(SummarySource), blank=True)
     summariser = models.CharField(max_length=80, blank=True)
-    summarisers_tried = models.JSONField(default=list)
+    summarisers_tried = models.JSONField(default=list)  # engine.steps.SummariserTry
+    rungs = models.JSONField(default=list)  # engine.steps.RungReport
     mechanical_state = models.JSONField(default=dict)
     warnings = models.JSONField(default=list)
     tokens_before = models.PositiveBigIntegerField(null=True, blank=True)

@@ -12,6 +12,7 @@ class ScriptedSummariser:
     """Waits `delay_s` before each answer. The waiting ends at once, with `Stopped`, when it should."""
 
     name = "scripted"
+    is_model = False
     window = 16_000  # small, so that a session of the usual size takes several calls and shows progress
 
     def __init__(self, *, delay_s: float) -> None:

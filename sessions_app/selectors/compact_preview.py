@@ -14,7 +14,7 @@ from sessions_app.engine.plan import block_budget
 from sessions_app.engine.rounds import group_rounds
 from sessions_app.engine.terms import SegmentKind, SkipReason
 from sessions_app.models import Session
-from sessions_app.providers.registry import summariser_for
+from sessions_app.providers.registry import summarisers_for
 from sessions_app.selectors import cuts, plans
 
 MAX_INSTRUCTIONS_CHARS = 2_000
@@ -64,10 +64,10 @@ def compact_preview(session: Session) -> CompactPreview:
     cut = cuts.manual_cut(session.pk, previous, policy, keep_budget(policy, session.window, session.signal_tokens or 0, manual=True))
     if isinstance(cut, SkipReason):
         return CompactPreview(refusal=EXPLANATIONS[cut])
-    summariser = summariser_for(policy)
+    summariser = summarisers_for(policy)[0]
     system, system_tokens = cuts.leading_system(session.pk)
     kept_tokens = cut.kept_tokens + system_tokens
-    fold = _fold(session.pk, previous, cut, kept_tokens, summariser.window)
+    fold = _fold(session.pk, previous, cut, kept_tokens, summariser.window, policy.max_summary_calls)
     block_tokens = block_budget(policy, session.window, fold.tokens, kept_tokens, manual=True)
     view_tokens = plans.view_tokens(session, previous)
     return CompactPreview(
@@ -98,20 +98,20 @@ class _Fold:
     is_exact: bool
 
 
-def _fold(session_id: uuid.UUID, previous: Checkpoint | None, cut: Boundary, kept_tokens: int, window: int) -> _Fold:
+def _fold(session_id: uuid.UUID, previous: Checkpoint | None, cut: Boundary, kept_tokens: int, window: int, max_calls: int) -> _Fold:
     places = _places_before(previous, cut.index, cuts.after_system(session_id))
     replaced = plans.synthetic_tokens(previous)
     if sum(last - first + 1 for first, last in places) <= MAX_PACKED:
         shapes = [shape for first, last in places for shape in plans.load_shapes(session_id, first, last)]
         folded = [shape for shape in shapes if shape.is_sent and shape.index not in cut.carried]
         tokens = sum(shape.tokens for shape in folded) + replaced
-        return _Fold(len(folded), tokens, len(packing.pack(group_rounds(folded), window)), is_exact=True)
+        return _Fold(len(folded), tokens, len(packing.pack(group_rounds(folded), window, max_calls)), is_exact=True)
     entries = sum(cuts.count_sent(session_id, first, last) for first, last in places) - len(cut.carried)
     # What is folded loses its placeholders too: a cleared result counts with the size that it had.
     held = msgspec.structs.replace(previous, cleared=frozenset()) if previous else None
     tokens = plans.entry_tokens(session_id, held) - kept_tokens
     chunk_tokens = max(1, min(int(window * packing.WINDOW_SHARE), packing.CHUNK_TOKENS))
-    return _Fold(entries, tokens + replaced, min(packing.MAX_CHUNKS, math.ceil(tokens / chunk_tokens)), is_exact=False)
+    return _Fold(entries, tokens + replaced, math.ceil(tokens / chunk_tokens), is_exact=False)
 
 
 def _places_before(previous: Checkpoint | None, cut: int, first: int) -> list[tuple[int, int]]:

@@ -117,7 +117,7 @@ def attempt_detail(session: Session, compaction_id: uuid.UUID) -> AttemptDetail 
         policy=_policy(compaction.policy),
         state=state_lists(compaction.mechanical_state),
         events=tuple(Event.objects.filter(compaction_id=compaction.pk).order_by("seq")[:MAX_EVENTS]),
-        tried=tuple(str(name) for name in compaction.summarisers_tried),
+        tried=tuple(dict.fromkeys(str(tried["summariser"]) for tried in compaction.summarisers_tried)),
         earlier=others.get(compaction.parent.generation or 0) if compaction.parent else None,
         can_be_restored=is_checkpoint and compaction.lineage == Lineage.CONSOLE and compaction.pk != session.active_console_id,
         started_from=f"#{compaction.parent.generation}" if compaction.parent else "the whole history",

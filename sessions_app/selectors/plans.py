@@ -11,6 +11,7 @@ from django.db.models import Q, QuerySet, Sum, TextField, Value
 from django.db.models.functions import Cast, NullIf
 
 from sessions_app.engine import counting, view
+from sessions_app.engine.clearing import PLACEHOLDER_TOKENS
 from sessions_app.engine.entries import Checkpoint, Entry, Segment, SyntheticMessage, Usage, decode_parts, with_whole_text
 from sessions_app.engine.messages import ViewMessage
 from sessions_app.engine.policy import ResolvedPolicy, resolve
@@ -21,9 +22,6 @@ from sessions_app.models import Entry as EntryRow
 
 PAGE = 500
 """Entries that one query reads: no cursor is open longer than that takes."""
-
-CLEARED_TOKENS = 25
-"""About what the placeholder of a cleared result takes."""
 
 _ROLES = {role.value: role for role in Role}
 _KINDS = {kind.value: kind for kind in Kind}
@@ -118,7 +116,7 @@ def entry_tokens(session_id: uuid.UUID | str, checkpoint: Checkpoint | None) -> 
     held = [index for index in checkpoint.cleared if checkpoint.holds(index)]
     for start in range(0, len(held), PAGE):
         page = held[start : start + PAGE]
-        total += CLEARED_TOKENS * len(page) - _sum_tokens(_live(session_id).filter(index__in=page))
+        total += PLACEHOLDER_TOKENS * len(page) - _sum_tokens(_live(session_id).filter(index__in=page))
     return max(0, total)
 
 

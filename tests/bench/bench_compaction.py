@@ -100,7 +100,7 @@ def stored(session_id: Any) -> Callable[[Timed], dict[str, Any]]:
     from sessions_app.services.compactions.revert import revert
 
     def once(summariser: Timed) -> dict[str, Any]:
-        running.summariser_for = lambda _policy: summariser  # type: ignore[assignment]
+        running.summarisers_for = lambda _policy: [summariser]  # type: ignore[assignment]
         actor = command_actor("")
         asked = request(actor=actor, session=Session.objects.get(pk=session_id)).compaction
         started = time.perf_counter()

@@ -8,10 +8,11 @@ from sessions_app.engine import counting
 from sessions_app.engine.entries import Checkpoint, Entry
 from sessions_app.engine.extractive import ExtractiveSummariser
 from sessions_app.engine.policy import Policy
-from sessions_app.engine.run import run
+from sessions_app.engine.run import Task, run
 from sessions_app.engine.shapes import shape_of
 from sessions_app.engine.steps import Commit, Result, Step, Stop, Summariser, SummaryAnswer, SummaryRequest
-from sessions_app.engine.terms import Lineage, SummarySource
+from sessions_app.engine.terms import Lineage, SummarySource, Trigger
+from tests.engine.histories import Story
 
 FILLER = "The parser keeps `state.py` because the reader must never block. It was measured at 40 ms on 12 files. "
 
@@ -38,13 +39,15 @@ def attempt(
     instructions: str = "",
     force: bool = False,
     manual: bool = True,
+    trigger: Trigger = Trigger.THRESHOLD,
+    fallbacks: Sequence[Summariser] = (),
     boundary: int | None = None,
     should_stop=lambda: None,
 ) -> Attempt:
     """One attempt to its end."""
     shapes = [shape_of(entry) for entry in entries]
     estimate = sum(shape.tokens for shape in shapes if shape.is_sent)
-    steps = run(
+    task = Task(
         shapes=shapes,
         load=lambda first, last: iter(entries[first : last + 1]),
         chain=chain,
@@ -52,13 +55,13 @@ def attempt(
         policy=policy or Policy(),
         window=window,
         signal_tokens=estimate if signal_tokens is None else signal_tokens,
-        summariser=summariser or ExtractiveSummariser(),
+        summarisers=[summariser or ExtractiveSummariser(), *fallbacks],
+        trigger=Trigger.MANUAL if manual else trigger,
         instructions=instructions,
         force=force,
-        manual=manual,
         boundary=boundary,
-        should_stop=should_stop,
     )
+    steps = run(task, should_stop=should_stop)
     taken: list[Step] = []
     while True:
         try:
@@ -69,6 +72,15 @@ def attempt(
 
 def checkpoint_of(commit: Commit, generation: int) -> Checkpoint:
     return Checkpoint(generation=generation, lineage=Lineage.CONSOLE, segments=commit.segments, boundary_index=commit.boundary_index)
+
+
+def long_story(turns: int = 12, words: str = FILLER * 8) -> Story:
+    story = Story().system("You are an agent.")
+    for turn in range(turns):
+        story.user(f"Please do part {turn}. {words}").calls(f"c{turn}").result(f"c{turn}", words=words).says(
+            f"Part {turn} is done. {words}"
+        )
+    return story
 
 
 def wordy(entries: Sequence[Entry], times: int = 6) -> list[Entry]:
@@ -102,6 +114,7 @@ class Canned:
 
     name = "canned"
     window = 100_000
+    is_model = True
 
     def __init__(self, *answers: SummaryAnswer | Exception) -> None:
         self.answers = list(answers)

@@ -14,7 +14,7 @@ from sessions_app.engine.sentences import split
 from sessions_app.engine.steps import Stop, Stopped, SummaryRequest
 from sessions_app.engine.summary import ORDER, Section
 from sessions_app.engine.terms import Kind, Role
-from sessions_app.providers.registry import summariser_for
+from sessions_app.providers.registry import summarisers_for
 from sessions_app.providers.scripted import ScriptedSummariser
 from tests.engine.attempts import FILLER, wordy
 from tests.engine.histories import Story, histories
@@ -150,7 +150,7 @@ def test_it_stops_when_it_is_told_to():
 
 def test_the_scripted_summariser_says_the_same_at_its_own_pace():
     request = SummaryRequest(entries=tuple(a_day_of_work().entries), state=collect(a_day_of_work().entries))
-    paced = summariser_for(Policy(summarisers=("scripted",), scripted_delay_s=0.05))
+    (paced,) = summarisers_for(Policy(summarisers=("scripted",), scripted_delay_s=0.05))
     assert isinstance(paced, ScriptedSummariser)
     assert paced.summarise(request, lambda: None) == ExtractiveSummariser().summarise(request, lambda: None)
 

@@ -14,19 +14,10 @@ from sessions_app.engine.state import MechanicalState
 from sessions_app.engine.steps import ChunkSummarised, Commit, Ended, PhaseStarted, Planned, Stop, Stopped, Verified
 from sessions_app.engine.terms import Fate, Outcome, Phase, SegmentKind, SkipReason, Status, SummarySource
 from sessions_app.engine.view import build
-from tests.engine.attempts import FILLER, Canned, StopAfter, answer, attempt, checkpoint_of, wordy
+from tests.engine.attempts import FILLER, Canned, StopAfter, answer, attempt, checkpoint_of, long_story, wordy
 from tests.engine.histories import Story, histories
 
 GOOD = answer("## Primary request and intent\nFix the parser.\n\n## Next step\nRun the tests.")
-
-
-def long_story(turns: int = 12, words: str = FILLER * 8) -> Story:
-    story = Story().system("You are an agent.")
-    for turn in range(turns):
-        story.user(f"Please do part {turn}. {words}").calls(f"c{turn}").result(f"c{turn}", words=words).says(
-            f"Part {turn} is done. {words}"
-        )
-    return story
 
 
 def test_steps_come_in_the_order_of_the_phases():

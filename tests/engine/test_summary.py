@@ -62,10 +62,11 @@ ROUNDS = st.lists(st.integers(0, 30_000), max_size=300).map(
 )
 
 
-@given(ROUNDS, st.integers(1_000, 500_000))
-def test_chunks_hold_every_round_whole_and_in_order(rounds, window):
-    packed = chunks.pack(rounds, window)
-    assert len(packed) <= chunks.MAX_CHUNKS
+@given(ROUNDS, st.integers(1_000, 500_000), st.integers(2, 64))
+def test_chunks_hold_every_round_whole_and_in_order(rounds, window, max_calls):
+    packed = chunks.pack(rounds, window, max_calls)
+    assert sum(not chunk.is_surplus for chunk in packed) < max_calls
+    assert not any(chunk.is_surplus for chunk in packed[-1:])
     assert sum(chunk.tokens for chunk in packed) == sum(round_.tokens for round_ in rounds)
     edges = [(chunk.first, chunk.last) for chunk in packed]
     assert [first for first, _ in edges[1:]] == [last + 1 for _, last in edges[:-1]]

@@ -10,6 +10,7 @@ from hypothesis.extra.django import TestCase
 
 from sessions_app.engine import counting, view
 from sessions_app.engine.boundary import Boundary, choose
+from sessions_app.engine.clearing import PLACEHOLDER_TOKENS
 from sessions_app.engine.entries import Checkpoint, Part, Segment, SyntheticMessage
 from sessions_app.engine.shapes import shape_of
 from sessions_app.engine.terms import Kind, Lineage, PartKind, Role, SegmentKind
@@ -83,7 +84,7 @@ def test_a_cleared_result_counts_as_its_placeholder():
         boundary_index=0,
         cleared=frozenset({2}),
     )
-    assert plans.view_tokens(session, plan) == whole - 10_003 + plans.CLEARED_TOKENS
+    assert plans.view_tokens(session, plan) == whole - 10_003 + PLACEHOLDER_TOKENS
 
 
 def test_parts_of_a_history_are_loaded_inclusive_of_both_ends():

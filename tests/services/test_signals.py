@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.django import TestCase
 
 from sessions_app.engine.boundary import Boundary, choose
+from sessions_app.engine.clearing import PLACEHOLDER_TOKENS
 from sessions_app.engine.entries import Entry, Usage
 from sessions_app.engine.explanations import EXPLANATIONS
 from sessions_app.engine.plan import Plan, make
@@ -107,7 +108,7 @@ def test_the_composition_adds_up_to_the_view():
     store_checkpoint(session, plan, divider=30)
     assert sum(refreshed(session).composition.values()) == plans.view_tokens(session, plan) == session.signal_tokens
     assert session.composition["block"] > 0
-    assert session.composition["results"] == plans.CLEARED_TOKENS
+    assert session.composition["results"] == PLACEHOLDER_TOKENS
 
 
 def manual_plan(session: Session) -> Plan | SkipReason:

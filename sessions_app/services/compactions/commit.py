@@ -16,7 +16,7 @@ from sessions_app.engine.entries import Part, chain_prefix_hash, encode_parts
 from sessions_app.engine.steps import Commit, Ended
 from sessions_app.engine.terms import Kind, Origin, PartKind, Phase, Role, Scope, SegmentKind, Status
 from sessions_app.events.types import EventType
-from sessions_app.models import Compaction, Entry, Session, ViewSegment
+from sessions_app.models import ClearedResult, Compaction, Entry, Session, ViewSegment
 from sessions_app.services import signals
 from sessions_app.services.compactions import lease
 from sessions_app.services.compactions.endings import CANCELLED, STALE, give_back
@@ -133,6 +133,7 @@ def _store_segments(compaction: Compaction, result: Commit) -> None:
         )
         for position, segment in enumerate(result.segments)
     )
+    ClearedResult.objects.bulk_create(ClearedResult(compaction=compaction, entry_index=index) for index in result.cleared)
 
 
 def _columns(result: Commit, generation: int, divider: Entry, in_force: InForce) -> dict[str, object]:
@@ -149,7 +150,8 @@ def _columns(result: Commit, generation: int, divider: Entry, in_force: InForce)
         "summary": result.summary,
         "summary_source": result.summary_source,
         "summariser": result.summariser,
-        "summarisers_tried": [result.summariser],
+        "summarisers_tried": msgspec.to_builtins(result.tried),
+        "rungs": msgspec.to_builtins(result.rungs),
         "mechanical_state": result.mechanical_state,
         "warnings": list(result.warnings),
         "tokens_before": result.tokens_before,

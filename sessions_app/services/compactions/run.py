@@ -8,13 +8,14 @@ import structlog
 from django.db import transaction
 
 from sessions_app.engine.policy import Policy
+from sessions_app.engine.run import Task
 from sessions_app.engine.run import run as engine_run
 from sessions_app.engine.shapes import EntryShape
 from sessions_app.engine.steps import ChunkSummarised, Commit, Ended, PhaseStarted, Planned, Result, Step, Stop, Stopped, Verified
 from sessions_app.engine.terms import Outcome, Phase, Status, Trigger
 from sessions_app.events.types import EventType
 from sessions_app.models import Compaction, Session
-from sessions_app.providers.registry import summariser_for
+from sessions_app.providers.registry import summarisers_for
 from sessions_app.selectors import plans
 from sessions_app.services.compactions import lease
 from sessions_app.services.compactions.commit import InForce, commit, prefix_hash_before
@@ -92,22 +93,21 @@ def _stopped(stop: Stop | None, keeper: Keeper) -> Ended | None:
 
 def _steps(compaction: Compaction, shapes: Sequence[EntryShape], policy: Policy, keeper: Keeper) -> Generator[Step, None, Result]:
     session: Session = compaction.session
-    chain = plans.load_chain(session)
-    return engine_run(
+    task = Task(
         shapes=shapes,
         load=lambda first, last: plans.load_entries(session.pk, first, last),
-        chain=chain,
+        chain=plans.load_chain(session),
         previous_summary=InForce.of(session).summary(),
         policy=policy,
         window=session.window,
         signal_tokens=session.signal_tokens or 0,
-        summariser=summariser_for(policy),
+        summarisers=summarisers_for(policy),
+        trigger=Trigger(compaction.trigger),
         instructions=compaction.instructions,
         force=compaction.force,
-        manual=compaction.trigger == Trigger.MANUAL,
         boundary=compaction.boundary_index,
-        should_stop=keeper.should_stop,
     )
+    return engine_run(task, should_stop=keeper.should_stop)
 
 
 def _drive(steps: Generator[Step, None, Result], held: Claim, policy: Policy, progress: Progress) -> Result:
