@@ -4,6 +4,7 @@ import asyncio
 import atexit
 import os
 import threading
+import uuid
 from typing import Any
 
 import structlog
@@ -89,6 +90,20 @@ class Sender:
             self._is_sending = True
             session_id = next(iter(self._waiting))
             return session_id, self._waiting.pop(session_id)
+
+
+async def crosses(timeout_s: float) -> bool:
+    """Whether a message that is sent over the layer is received again. Never raises."""
+    layer: Any = get_channel_layer()
+    sent = {"type": "crossing", "id": uuid.uuid4().hex}
+    try:
+        async with asyncio.timeout(timeout_s):
+            channel = await layer.new_channel("health")
+            await layer.send(channel, sent)
+            return bool(await layer.receive(channel) == sent)
+    except Exception as error:  # any broken transport
+        logger.warning("layer_failed", error=type(error).__name__)
+        return False
 
 
 async def _send(session_id: str, seq: int) -> None:
