@@ -28,7 +28,6 @@ def audit_list(request: PageRequest) -> HttpResponse:
     form = AuditForm(request.GET)
     filters = form.filters()
     page = _page(form, filters)
-    audits.record_view(actor=actor, filters=filters)
     context = {
         "page": page,
         "lines": audit_lines(page.events, audit_event.targets_of(page.events)),
@@ -42,6 +41,7 @@ def audit_list(request: PageRequest) -> HttpResponse:
         "log": audit_streams.summary(),
         "looked_at": audit.LOOKED_AT,
     }
+    audits.record_view(actor=actor, filters=filters)  # last: the page does not hold it, so its counts must not either
     return render_page(request, "audit/list.html", context, partial="results")
 
 
