@@ -145,6 +145,7 @@ FILE_UPLOAD_HANDLERS = ["django.core.files.uploadhandler.TemporaryFileUploadHand
 COMMAND_USER = ENV.text("USER")
 HOST = ENV.text("HOST")
 PORT = ENV.number("PORT")
+SETS_ITSELF_UP = True
 BACKGROUND_WORK = "project.embedded.BackgroundWork"
 STATIC_FILES = "project.static_files.StaticFiles"
 LOGGING_CONFIG = "project.logging.set_up"

@@ -8,6 +8,8 @@ from project.settings.env import data_directory
 from project.settings.services import broker_url, channel_layers, database, secret_key
 
 DATA_DIR = data_directory(ENV, ROOT)
+# The database belongs to others as well: nothing migrates it without being asked, and it is filled with no demo.
+SETS_ITSELF_UP = False
 DATABASES = {"default": database(ENV)}
 CHANNEL_LAYERS = channel_layers(ENV)
 SECRET_KEY = secret_key(ENV)

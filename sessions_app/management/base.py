@@ -24,7 +24,7 @@ class DatabaseCommand(BaseCommand):
 
     def execute(self, *args: Any, **options: Any) -> str | None:
         check_data_directory(settings.DATA_DIR)
-        prepare_database()
+        prepare_database(may_migrate=settings.SETS_ITSELF_UP)
         return super().execute(*args, **options)
 
 

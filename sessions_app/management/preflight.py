@@ -3,7 +3,8 @@
 import errno
 import socket
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from django.core.checks import run_checks
@@ -63,8 +64,11 @@ def _why_not(error: Exception, host: str, port: int) -> str:
     return f"Nothing can listen on {host} port {port} ({error})."
 
 
-def prepare_database() -> None:
-    """Brings the database up to date. Raises `CommandError` when it is newer than this version, or is none at all."""
+def prepare_database(*, may_migrate: bool = True) -> None:
+    """Brings the database up to date. Raises `CommandError` when it is newer than this version, or is none at all.
+
+    Without `may_migrate`, also when it is older: where other processes use it, somebody has to decide on the moment.
+    """
     try:
         executor = MigrationExecutor(connection)
         loader = executor.loader
@@ -73,16 +77,49 @@ def prepare_database() -> None:
         if unknown:
             raise CommandError(
                 f"The database {_database_name()} was made by a newer version of Palimpsest ({'.'.join(unknown[0])}). "
-                "Nothing was changed. Start that version, or give another directory with --data-dir."
+                f"Nothing was changed. Start that version, or {_another_database()}."
             )
         if executor.migration_plan(loader.graph.leaf_nodes()):
-            call_command("migrate", verbosity=0, interactive=False)
+            if not may_migrate:
+                raise CommandError(
+                    f"The database {_database_name()} is older than this version. Nothing was changed. Run: python3 manage.py migrate"
+                )
+            with _alone():
+                call_command("migrate", verbosity=0, interactive=False)
     except DatabaseError as error:
-        what = "Stop the program that holds it" if "locked" in str(error).lower() else "Put a copy of it back"
         raise CommandError(
-            f"The database {_database_name()} cannot be used ({error}). Nothing was changed. "
-            f"{what}, or give another directory with --data-dir."
+            f"The database {_database_name()} cannot be used ({_first_line(error)}). Nothing was changed. "
+            f"{_remedy(error)}, or {_another_database()}."
         ) from error
+
+
+@contextmanager
+def _alone() -> Iterator[None]:
+    """Two processes that start at once must not migrate at once. SQLite has locks of its own."""
+    if connection.vendor != "postgresql":
+        yield
+        return
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_lock(hashtextextended('migrate', 0))")
+    try:
+        yield
+    finally:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_advisory_unlock(hashtextextended('migrate', 0))")
+
+
+def _first_line(error: Exception) -> str:
+    return next(iter(str(error).strip().splitlines()), type(error).__name__)
+
+
+def _remedy(error: Exception) -> str:
+    if connection.vendor == "postgresql":
+        return "Start its server"
+    return "Stop the program that holds it" if "locked" in str(error).lower() else "Put a copy of it back"
+
+
+def _another_database() -> str:
+    return "correct PALIMPSEST_DATABASE_URL" if connection.vendor == "postgresql" else "give another directory with --data-dir"
 
 
 def _database_name() -> str:

@@ -1,4 +1,7 @@
-"""`manage.py up`: the whole product in one process: pages, live updates, background work."""
+"""`manage.py up`: the whole product in one process: pages, live updates, background work.
+
+Where services are named it is one process of many: it prepares their database and serves, but makes no demo and no accounts.
+"""
 
 import os
 import signal
@@ -11,6 +14,7 @@ from channels.routing import get_default_application
 from daphne.endpoints import build_endpoint_description_strings
 from daphne.server import Server
 from django.conf import settings
+from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils.module_loading import import_string
 
@@ -69,6 +73,8 @@ class Command(BaseCommand):
         check_data_directory(settings.DATA_DIR)
         check_port(host, port)
         prepare_database()
+        if settings.STATIC_ROOT:
+            call_command("collectstatic", interactive=False, verbosity=0)
         watch = self._watch(options["watch"])
         if host not in EVERYWHERE:
             settings.ALLOWED_HOSTS.append(f"[{host}]" if ":" in host else host)
@@ -76,7 +82,7 @@ class Command(BaseCommand):
         signal.signal(signal.SIGTERM, _leave)  # until the server takes the signals over
         try:
             # Before the workers: the demo runs its compactions itself, one after the other.
-            sign_ins = demo.fill(actor=system_actor("up")).sign_ins
+            sign_ins = demo.fill(actor=system_actor("up")).sign_ins if settings.SETS_ITSELF_UP else ()
             background.start()
             if watch is not None:
                 watch.start()
