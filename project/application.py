@@ -10,8 +10,11 @@ from django.conf import settings  # noqa: E402
 
 from project.origins import SameOriginOnly  # noqa: E402
 from project.proxies import ForwardedAddress  # noqa: E402
+from project.request_bodies import bound_bodies  # noqa: E402
 from sessions_app.live.routing import websocket_urlpatterns  # noqa: E402  needs the loaded applications
+from sessions_app.views.request_size import largest_body  # noqa: E402
 
+bound_bodies(largest_body)
 application = ForwardedAddress(
     ProtocolTypeRouter(
         {

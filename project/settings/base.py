@@ -37,6 +37,7 @@ MIDDLEWARE = [
     "project.middleware.request_context",
     "django.middleware.security.SecurityMiddleware",
     "csp.middleware.CSPMiddleware",
+    "sessions_app.views.request_size.bounded_bodies",
     "sessions_app.views.sign_in_middleware.SlidingSessions",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
