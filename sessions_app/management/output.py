@@ -7,7 +7,7 @@ import re
 import shutil
 import sys
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -18,6 +18,8 @@ from django.core.management.base import OutputWrapper
 from sessions_app.management.exits import CommandFailure, Exit
 from sessions_app.rendering.ansi import strip_ansi
 from sessions_app.rendering.plain import ESCAPE, visible
+
+Values = Mapping[str, object]
 
 PIPED_WIDTH = 10_000
 """Columns of a line where nobody watches: nothing is cut."""
@@ -103,6 +105,15 @@ class Output:
         """Text as it is, without a line end: only for what is safe already, or asked for raw."""
         self._out.write(text, ending="")
 
+    def raw(self, block: bytes) -> None:
+        """Bytes of a file, as they are."""
+        stream = getattr(self._out, "buffer", None)
+        if stream is None:
+            self.write(block.decode())
+            return
+        self._out.flush()
+        stream.write(block)
+
     def line(self, text: object = "") -> None:
         """One line of text, made safe."""
         self._out.write(plain_line(text))
@@ -122,22 +133,30 @@ class Output:
         for text in table_lines(columns, cells, self.width):
             self._out.write(text)
 
-    def objects(self, items: Iterable[dict[str, Any]], **around: object) -> None:
-        """A list: one document `{"object": "list", "data": [...], …}`, written as it comes, or an object a line.
+    def objects(self, items: Iterable[dict[str, Any]], head: Values | None = None, tail: Values | None = None) -> None:
+        """A list: one document `{"object": "list", …head, "data": [...], …tail}`, written as it comes; or an object a line.
 
-        `around` are functions without arguments that give what stands behind the data, called when that is written.
+        A function without arguments in `tail` is called when its value is written.
         """
         if self.as_jsonl:
             for item in items:
                 self._out.write(json_text(item))
             return
-        self.write('{"object": "list", "data": [')
+        self.stream({"object": "list", **(head or {})}, "data", items, tail or {})
+
+    def stream(self, head: Values, name: str, items: Iterable[dict[str, Any]], tail: Values) -> None:
+        """One document with a long list in it, written as the list comes."""
+        self.write("{" + "".join(f"{json_text(key)}: {json_text(value)}, " for key, value in head.items()) + f'"{name}": [')
         for place, item in enumerate(items):
             self.write((",\n" if place else "\n") + json_text(item))
         self.write("\n]")
-        for name, value in around.items():
-            self.write(f", {json_text(name)}: {json_text(value() if callable(value) else value)}")
+        for key, value in tail.items():
+            self.write(f", {json_text(key)}: {json_text(value() if callable(value) else value)}")
         self.write("}\n")
+
+    def block(self, lines: Iterable[str]) -> None:
+        """Lines that are safe already, or asked for raw."""
+        self.write("".join(f"{line}\n" for line in lines))
 
 
 def table_lines(columns: Sequence[Column], cells: Sequence[Sequence[str]], width: int) -> Iterator[str]:

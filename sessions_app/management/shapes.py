@@ -3,6 +3,7 @@
 from datetime import datetime
 from typing import Any
 
+from sessions_app.models import Event
 from sessions_app.selectors.compaction_panel import CompactionPanel
 from sessions_app.selectors.session_list import SessionRow
 
@@ -72,4 +73,33 @@ def attempt_shape(panel: CompactionPanel, *, lineage: str) -> Shape:
         "warnings": panel.warnings,
         "duration_s": panel.duration_s,
         "started_at": iso(panel.since),
+    }
+
+
+def event_shape(event: Event) -> Shape:
+    """An event of the audit log."""
+    return {
+        "object": "event",
+        "id": event.pk,
+        "stream": event.stream,
+        "seq": event.seq,
+        "type": event.type,
+        "at": event.at,
+        "actor": {
+            "kind": event.actor_kind,
+            "id": event.actor_id,
+            "name": event.actor_name,
+            "role": event.actor_role or None,
+            "address": event.address or None,
+        },
+        "target": {"kind": event.target_kind, "id": event.target_id} if event.target_id else None,
+        "result": event.result,
+        "reason": event.reason or None,
+        "before": event.before,
+        "after": event.after,
+        "compaction_id": event.compaction_id,
+        "step": event.step,
+        "request_id": event.request_id or None,
+        "gesture_id": event.gesture_id or None,
+        "payload": event.payload,
     }

@@ -62,9 +62,9 @@ class Command(ConsoleCommand):
         require(self.actor, Action.READ)
         listing = _Listing(options)
         if self.out.is_json:
-            around = {"first_id": lambda: listing.first_id, "last_id": lambda: listing.last_id}
+            ids = {"first_id": lambda: listing.first_id, "last_id": lambda: listing.last_id}
             end = {"has_more": lambda: bool(listing.next), "next": lambda: listing.next or None, "matching": lambda: listing.matching}
-            self.out.objects((session_shape(row) for row in listing), **around, **end)
+            self.out.objects((session_shape(row) for row in listing), tail={**ids, **end})
             return
         rows = [_cells(row) for row in listing]
         if not rows:

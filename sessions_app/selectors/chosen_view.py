@@ -1,0 +1,87 @@
+"""Which view of a session is meant: whose context, of which generation, or as it was at an entry."""
+
+from dataclasses import dataclass
+
+from sessions_app.engine.entries import Checkpoint
+from sessions_app.engine.terms import Lineage
+from sessions_app.events.log import session_stream
+from sessions_app.events.types import EventType
+from sessions_app.models import Compaction, Event, Session
+from sessions_app.selectors import plans
+
+NO_GENERATION = 0
+
+
+@dataclass(frozen=True)
+class ChosenView:
+    """`chain`: the checkpoints that lead to it, oldest first, the last in force; empty for the whole history.
+
+    `upto`: it ends with this entry; None for all there are.
+    """
+
+    context: Lineage
+    chain: tuple[Checkpoint, ...]
+    upto: int | None = None
+
+    @property
+    def checkpoint(self) -> Checkpoint | None:
+        return self.chain[-1] if self.chain else None
+
+    @property
+    def generation(self) -> int:
+        """Of the checkpoint in force; 0 for the whole history."""
+        return self.chain[-1].generation if self.chain else NO_GENERATION
+
+
+def chosen_view(session: Session, *, context: Lineage | None = None, generation: int | None = None, at: int | None = None) -> ChosenView:
+    """The view of a context as it is now, of a generation (0: none), or as it was when entry `at` was the newest.
+
+    A few queries, and one over the events of compactions for `at`. Raises `LookupError` for a generation or an entry that there is not.
+    """
+    if at is not None:
+        return _view_at(session, context, at)
+    if generation is None:
+        context = context or plans.default_context(session)
+        return ChosenView(context, plans.load_chain(session, context))
+    if generation == NO_GENERATION:
+        return ChosenView(context or Lineage.CONSOLE, ())
+    compaction = Compaction.objects.filter(session=session, generation=generation).first()
+    if compaction is None:
+        raise LookupError(f"This session has no generation #{generation}.")
+    return ChosenView(Lineage(compaction.lineage), plans.chain_of(compaction))
+
+
+def _view_at(session: Session, context: Lineage | None, at: int) -> ChosenView:
+    if not 0 <= at < session.entry_count:
+        raise LookupError(f"This session has no entry {at:,}; it has {session.entry_count:,}, counted from 0.")
+    console = _console_at(session, at) if context is not Lineage.AGENT else None
+    if console is not None or context is Lineage.CONSOLE:
+        return ChosenView(Lineage.CONSOLE, plans.chain_of(console), at)
+    agent = Compaction.objects.filter(session=session, lineage=Lineage.AGENT, generation__isnull=False, divider_index__lte=at)
+    newest = agent.order_by("-divider_index", "-generation").first()
+    return ChosenView(Lineage.AGENT if newest else Lineage.CONSOLE, plans.chain_of(newest), at)
+
+
+def _console_at(session: Session, at: int) -> Compaction | None:
+    """The checkpoint of this console that was in force when an entry was the newest, as the session's events tell it."""
+    checkpoints = Compaction.objects.filter(session=session, generation__isnull=False).in_bulk()
+    told = (EventType.COMPACTION_PERSISTED, EventType.COMPACTION_REVERTED, EventType.ENTRIES_APPENDED)
+    events = Event.objects.filter(stream=session_stream(session.pk), type__in=told).order_by("seq")
+    in_force: Compaction | None = None
+    for kind, compaction_id, payload in events.values_list("type", "compaction_id", "payload").iterator():
+        checkpoint = checkpoints.get(compaction_id)
+        if kind == EventType.ENTRIES_APPENDED:
+            if _first_of(payload) > at:
+                break
+        elif kind == EventType.COMPACTION_REVERTED:
+            in_force = checkpoint
+        elif checkpoint is not None and checkpoint.lineage == Lineage.CONSOLE:
+            if checkpoint.divider_index is not None and checkpoint.divider_index > at:
+                break
+            in_force = checkpoint
+    return in_force if in_force is not None and in_force.lineage == Lineage.CONSOLE else None
+
+
+def _first_of(payload: object) -> int:
+    first = payload.get("first", 0) if isinstance(payload, dict) else 0
+    return first if isinstance(first, int) else 0
