@@ -25,6 +25,8 @@ CLOSE_TOO_SLOW = 1013
 
 CLOSE_FAILED = 1011
 RECHECK_S = 60
+BEAT, BEAT_S = "beat", 10
+"""Said to every browser so often, whatever happens: one that hears nothing for twice that time connects anew."""
 
 
 class FollowingConsumer(ABC, AsyncWebsocketConsumer):
@@ -78,14 +80,17 @@ class FollowingConsumer(ABC, AsyncWebsocketConsumer):
 
     async def _until_refused(self, follower: Follower) -> int:
         loop = asyncio.get_running_loop()
-        recheck_at = loop.time() + RECHECK_S
+        recheck_at, beat_at = loop.time() + RECHECK_S, loop.time() + BEAT_S
         while True:
             with suppress(TimeoutError):
-                async with asyncio.timeout_at(recheck_at):
+                async with asyncio.timeout_at(min(recheck_at, beat_at)):
                     message = await follower.next_message()
                     if message is None:
                         return CLOSE_TOO_SLOW
                     await self.send(text_data=message)
+            if loop.time() >= beat_at:
+                await self.send(text_data=BEAT)
+                beat_at = loop.time() + BEAT_S
             if loop.time() >= recheck_at:
                 code = await database_sync_to_async(self._refusal)()
                 if code is not None:

@@ -3,8 +3,15 @@
 
 const LOST_AFTER_MS = 2_000; // a reload of the server is shorter than this, and no news
 
+// A server that is frozen, or gone without a word, leaves its connections open. It says every ten seconds that it is there.
+const BEAT = "beat";
+const SILENT_AFTER_MS = 22_000;
+const LOOK_EVERY_MS = 2_000;
+
 let lostTimer = 0;
 let wasLost = false;
+let socket = null;
+let heardAt = 0;
 
 function announce(text) {
   const region = document.getElementById("announcer");
@@ -42,7 +49,24 @@ function connect(url) {
   const address = new URL(url);
   const seq = document.querySelector("[data-seq]")?.dataset.seq;
   if (seq) address.searchParams.set("after", seq);
-  return new WebSocket(address);
+  heardAt = Date.now();
+  socket = new WebSocket(address);
+  return socket;
+}
+
+function heard(event) {
+  heardAt = Date.now();
+  if (event.detail.message === BEAT) event.preventDefault();
+}
+
+// The end of a connection that nobody answers would be told only minutes later: it counts as ended now.
+function giveUp() {
+  if (document.hidden || socket === null || Date.now() - heardAt < SILENT_AFTER_MS) return;
+  const silent = socket;
+  socket = null;
+  silent.dispatchEvent(new CloseEvent("close", { code: 1006 }));
+  silent.onopen = silent.onmessage = silent.onerror = silent.onclose = null;
+  silent.close();
 }
 
 export function bindLive() {
@@ -50,5 +74,9 @@ export function bindLive() {
   document.body.addEventListener("htmx:wsOpen", opened);
   document.body.addEventListener("htmx:wsClose", closed);
   document.body.addEventListener("htmx:wsError", closed);
+  document.body.addEventListener("htmx:wsBeforeMessage", heard);
+  // A page in the background is not told in time that time goes by.
+  document.addEventListener("visibilitychange", () => { heardAt = Date.now(); });
+  setInterval(giveUp, LOOK_EVERY_MS);
   addEventListener("pagehide", () => clearTimeout(lostTimer));
 }

@@ -72,22 +72,52 @@ function prune(event) {
   window.htmx.process(link);
 }
 
-// A reader is not moved: while somebody is further down, what changed waits behind a button.
+const NEAR_END = 160;
+const entryCount = () => Number(document.getElementById("live-cursor")?.dataset.entries ?? 0);
+let shownEntries = entryCount(); // of the history when it was last fetched
+let staysAtEnd = false;
+
+function isAtEnd() {
+  return !document.getElementById("load-later") && innerHeight + scrollY >= document.documentElement.scrollHeight - NEAR_END;
+}
+
+// A reader is not moved: while somebody is further down or has the focus there, what changed waits behind a button that
+// counts it. Who stands at the newest entry follows.
 function isReading() {
   const history = document.getElementById("history");
-  return history !== null && (history.contains(document.activeElement) || scrollY > history.offsetTop || document.querySelectorAll("[data-window]").length > 1);
+  if (history === null || isAtEnd()) return history?.contains(document.activeElement) ?? false;
+  return history.contains(document.activeElement) || scrollY > history.offsetTop || document.querySelectorAll("[data-window]").length > 1;
 }
 
 function hold(event) {
   const { elt, requestConfig } = event.detail;
-  if (elt.id !== "history" || requestConfig.triggeringEvent?.type !== "palimpsest:changed" || !isReading()) return;
+  if (elt.id !== "history" || !requestConfig.triggeringEvent?.type?.startsWith("palimpsest:")) return;
+  if (requestConfig.triggeringEvent.type === "palimpsest:show" || !isReading()) {
+    staysAtEnd = scrollY > 0 && isAtEnd();
+    return;
+  }
   event.preventDefault();
   const button = elt.querySelector("[data-newer]");
-  if (button) button.hidden = false;
+  if (!button) return;
+  const count = Math.max(0, entryCount() - shownEntries);
+  const words = button.querySelector("[data-newer-words]");
+  words.textContent = count === 0 ? "Show what changed" : count === 1 ? "1 new entry" : `${count.toLocaleString("en")} new entries`;
+  button.hidden = false;
 }
 
+function shown(event) {
+  if (event.detail.target?.id !== "history" && event.detail.elt?.id !== "history") return;
+  shownEntries = entryCount();
+  if (staysAtEnd) scrollTo({ top: document.documentElement.scrollHeight, behavior: "instant" });
+  staysAtEnd = false;
+}
+
+// The newest entries are what waited: the reader goes there.
 function release(event) {
-  if (event.target.closest?.("[data-newer]")) window.htmx.trigger("#history", "palimpsest:show");
+  if (!event.target.closest?.("[data-newer]")) return;
+  const wasReading = scrollY > (document.getElementById("history")?.offsetTop ?? 0);
+  window.htmx.trigger("#history", "palimpsest:show");
+  staysAtEnd = wasReading;
 }
 
 // A press on the map goes to the stretch under it. The same places are links in the outline, for keys.
@@ -108,6 +138,7 @@ document.body.addEventListener("palimpsest:dialog-done", finishDialog);
 document.body.addEventListener("click", onClick);
 document.body.addEventListener("input", onInput);
 document.body.addEventListener("htmx:afterSettle", tick);
+document.body.addEventListener("htmx:afterSettle", shown);
 document.body.addEventListener("htmx:wsAfterMessage", tick);
 document.body.addEventListener("htmx:afterOnLoad", prune);
 tick();
