@@ -32,10 +32,13 @@ def server(tmp_path_factory) -> Iterator[tuple[str, int, Path]]:
         port = probe.getsockname()[1]
     command = [sys.executable, "manage.py", "up", "--port", str(port), "--data-dir", str(folder / "data")]
     log = folder / "log"
+    # Somebody is there already, so no demo is made.
+    made = [*command[:2], "create_user", "ada", "--role", "admin"]
+    subprocess.run(made, cwd=ROOT, env={**environment, "PALIMPSEST_DATA_DIR": str(folder / "data")}, check=True, capture_output=True)
     with log.open("wb") as out:
         process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=out, stderr=subprocess.STDOUT)
     try:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 100
         while b"Palimpsest is at" not in log.read_bytes():
             assert time.monotonic() < deadline, log.read_text()
             time.sleep(0.1)
