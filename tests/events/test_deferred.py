@@ -1,0 +1,134 @@
+"""Events that nobody waits for: written soon, in order, many at once, and none lost."""
+
+import threading
+import time
+from contextlib import contextmanager
+
+import pytest
+from django.db import OperationalError, connection, transaction
+
+from sessions_app.events import deferred, log
+from sessions_app.events.actors import system_actor
+from sessions_app.events.types import EventType
+from sessions_app.events.verify import verify_all
+from sessions_app.models import Event
+
+ACTOR = system_actor("test")
+STREAM = "access:2026-11-30"
+
+
+def append(number: int) -> None:
+    deferred.append(STREAM, EventType.SESSION_VIEWED, actor=ACTOR, target=("session", str(number)))
+
+
+def written() -> list[str]:
+    return list(Event.objects.filter(stream=STREAM).order_by("seq").values_list("target_id", flat=True))
+
+
+@pytest.mark.django_db
+def test_within_a_transaction_an_event_belongs_to_it():
+    with transaction.atomic():
+        append(1)
+        assert written() == ["1"]
+        transaction.set_rollback(True)
+    assert written() == []
+
+
+@pytest.mark.django_db(transaction=True)
+def test_outside_of_one_the_caller_does_not_wait_and_the_order_stays():
+    for number in range(450):
+        append(number)
+    assert deferred.flush()
+    assert written() == [str(number) for number in range(450)]
+    assert verify_all()[1] == []
+
+
+@pytest.mark.django_db(transaction=True)
+def test_it_is_written_without_anybody_asking_for_it():
+    append(1)
+    until = time.monotonic() + 10
+    while not written() and time.monotonic() < until:
+        time.sleep(0.02)
+    assert written() == ["1"]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_many_are_written_in_one_transaction(django_assert_num_queries, monkeypatch):
+    commits: list[int] = []
+    real = deferred._write_all
+    monkeypatch.setattr(deferred, "_write_all", lambda batch: (commits.append(len(batch)), real(batch)))
+    for number in range(50):
+        append(number)
+    assert deferred.flush()
+    assert (len(commits) <= 3, sum(commits)) == (True, 50)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_database_that_is_locked_for_a_while_loses_nothing(monkeypatch):
+    monkeypatch.setattr(deferred, "RETRY_S", 0.05)
+    failures, real = [OperationalError("database is locked")] * 3, transaction.atomic
+
+    @contextmanager
+    def locked():
+        if failures:
+            raise failures.pop()
+        with real():
+            yield
+
+    monkeypatch.setattr(deferred.transaction, "atomic", lambda *_, **__: locked())
+    for number in range(5):
+        append(number)
+    assert deferred.flush(10)
+    assert (written(), failures) == ([str(number) for number in range(5)], [])
+
+
+@pytest.mark.django_db(transaction=True)
+def test_one_that_cannot_be_written_does_not_hold_up_the_others():
+    append(1)
+    deferred.append(STREAM, EventType.SESSION_VIEWED, actor=ACTOR, payload={"cannot": object()})
+    append(2)
+    assert deferred.flush()
+    assert written() == ["1", "2"]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_several_threads_lose_nothing():
+    def work(first: int) -> None:
+        for number in range(first, first + 100):
+            append(number)
+        connection.close()
+
+    threads = [threading.Thread(target=work, args=(first,)) for first in (0, 100, 200)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert deferred.flush()
+    assert sorted(map(int, written())) == list(range(300))
+    assert log.access_stream()
+
+
+def test_what_waits_is_written_when_the_process_stops(tmp_path):
+    import os
+    import subprocess
+    import sys
+
+    script = """
+import django; django.setup()
+from django.core.management import call_command
+call_command("migrate", verbosity=0)
+from sessions_app.events import deferred
+from sessions_app.events.actors import system_actor
+from sessions_app.events.types import EventType
+for number in range(20):
+    deferred.append("access:today", EventType.SESSION_VIEWED, actor=system_actor("test"), target=("session", str(number)))
+"""
+    count = """
+import django; django.setup()
+from sessions_app.models import Event
+print(Event.objects.count())
+"""
+    environment = {**os.environ, "PALIMPSEST_DATA_DIR": str(tmp_path), "DJANGO_SETTINGS_MODULE": "project.settings.embedded"}
+    subprocess.run([sys.executable, "-c", script], env=environment, check=True, capture_output=True)
+    said = subprocess.run([sys.executable, "-c", count], env=environment, check=True, capture_output=True, text=True)
+    assert said.stdout.split()[-1] == "20"
