@@ -1,5 +1,6 @@
 """What changes in folders, and in which order it is looked at."""
 
+import logging
 import os
 import threading
 import time
@@ -12,6 +13,7 @@ from watchfiles import Change, watch
 from sessions_app.services.imports.find import is_sub_agents, may_be_session
 
 logger = structlog.get_logger(__name__)
+logging.getLogger("watchfiles").setLevel(logging.WARNING)  # it would write a line for every line that an agent writes
 
 DEBOUNCE_MS = 50
 STEP_MS = 15

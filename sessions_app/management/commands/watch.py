@@ -54,11 +54,11 @@ class StatusLine:
             self._command.stderr.write(f"{clear}{status.problem}")
         news = status.news
         if news is not None and not self._is_quiet and (news.state.value != "grown" or not self._is_shown):
-            line = f"{news.state.value:9} {news.entries:>5} entries  {news.title or Path(news.name).name}"
+            line = f"{news.state.value:9} {_counted(news.entries):>14}  {news.title or Path(news.name).name}"
             self._command.stdout.write(f"{clear}{line}")
             self._command.stdout.flush()
         if was_first and not status.is_first_pass and not self._is_quiet:
-            self._command.stdout.write(f"{clear}What was there is taken in: {status.entries:,} entries added. Following.")
+            self._command.stdout.write(f"{clear}What was there is taken in: {_counted(status.entries)} added. Following.")
             self._command.stdout.flush()
         if self._is_shown:
             self._command.stderr.write(clear + self._words(), ending="")
@@ -71,10 +71,14 @@ class StatusLine:
 
     def _words(self) -> str:
         status = self._last
-        words = f"{status.files:,} file{'s' if status.files != 1 else ''} · {status.entries:,} entries added"
+        words = f"{status.files:,} file{'s' if status.files != 1 else ''} · {_counted(status.entries)} added"
         words += f" · {status.failures:,} could not be read" if status.failures else ""
         if status.is_first_pass:
             words += " · taking in what is there"
         elif status.news is not None:
             words += f" · last: {(status.news.title or Path(status.news.name).name)[:50]}"
         return words
+
+
+def _counted(entries: int) -> str:
+    return f"{entries:,} {'entry' if entries == 1 else 'entries'}"
