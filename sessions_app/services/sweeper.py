@@ -3,12 +3,13 @@
 It may run in several processes at once: every change is a conditional one.
 """
 
+import time
 import uuid
 from dataclasses import dataclass, fields
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from django.db import transaction
+from django.db import connection, transaction
 from django.db.models import Q
 from django.db.models.functions import Coalesce, Now
 
@@ -17,7 +18,7 @@ from sessions_app.engine.terms import Status
 from sessions_app.events import log
 from sessions_app.events.actors import system_actor
 from sessions_app.events.types import EventType
-from sessions_app.models import BUSY_STATUSES, Compaction, EventResult, ImportRun, ImportState, Session, SessionStatus
+from sessions_app.models import BUSY_STATUSES, Compaction, EventResult, ImportRun, ImportState, Lease, Session, SessionStatus
 from sessions_app.services import search_index
 from sessions_app.services.compactions import lease
 from sessions_app.services.compactions.endings import NEVER_IDLE, WORKER_LOST, end
@@ -36,6 +37,8 @@ IMPORT_UNCLAIMED_S = 120
 INDEX_S = 2
 """So long a round may fill the search index: with what came before there was one, or otherwise than by an import."""
 
+AHEAD_S = 15
+JUMP_S = 5
 QUIET_S = 300
 """A session that is said to be at work, but wrote nothing for so long, is idle."""
 
@@ -44,6 +47,7 @@ QUIET_S = 300
 class SweepReport:
     """How many rows each kind of sweep changed."""
 
+    set_right: int = 0
     lost: int = 0
     requeued: int = 0
     started: int = 0
@@ -64,18 +68,53 @@ class SweepReport:
 def sweep(*, at_start: bool = False) -> SweepReport:
     """One round. `at_start`: the queue of this process is new, so that whatever waits must be queued again at once."""
     unclaimed_s = 0 if at_start else UNCLAIMED_S
+    is_steady = _CLOCK.is_steady()
     return SweepReport(
+        set_right=_set_right(),
         lost=_end_lost(),
         expired=_end_expired(),
         started=_start_waiting(),
         requeued=_requeue(unclaimed_s),
-        imports_failed=_fail_silent_imports(),
+        imports_failed=_fail_silent_imports() if is_steady else 0,
         imports_requeued=_requeue_imports(0 if at_start else IMPORT_UNCLAIMED_S),
         idled=_idle_quiet_sessions(),
         indexed=search_index.index_lagging(for_s=INDEX_S),
         sign_ins_ended=forget_ended(),
         failures_forgotten=forget_old_failures(),
     )
+
+
+class _Clock:
+    """Whether the database's clock went on as time did since the last look. After a jump, whoever is at work first says so again."""
+
+    def __init__(self) -> None:
+        self._last: tuple[datetime, float] | None = None
+
+    def is_steady(self) -> bool:
+        now, monotonic = database_time(), time.monotonic()
+        last, self._last = self._last, (now, monotonic)
+        return last is None or abs((now - last[0]).total_seconds() - (monotonic - last[1])) < JUMP_S
+
+
+_CLOCK = _Clock()
+
+
+def database_time() -> datetime:
+    """What the database holds for the time. One query."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT CURRENT_TIMESTAMP")
+        told = cursor.fetchone()[0]
+    moment = told if isinstance(told, datetime) else datetime.fromisoformat(told)
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def _set_right() -> int:
+    """Brings back what a clock that was ahead put into the future: nobody would look at it until then. Returns the rows."""
+    latest = Now() + timedelta(seconds=AHEAD_S)
+    rows = Lease.objects.filter(expires_at__gt=latest + timedelta(seconds=lease.LEASE_S))
+    count = rows.update(expires_at=Now() + timedelta(seconds=lease.LEASE_S))
+    count += Compaction.objects.filter(status=Status.REQUESTED, heartbeat_at__gt=latest).update(heartbeat_at=Now())
+    return count + ImportRun.objects.filter(state=ImportState.RUNNING, heartbeat_at__gt=latest).update(heartbeat_at=Now())
 
 
 def _end_lost() -> int:
@@ -154,7 +193,8 @@ def _requeue_imports(unclaimed_s: int) -> int:
 
 
 def _idle_quiet_sessions() -> int:
-    quiet = Q(status=SessionStatus.WORKING, last_activity_at__lte=Now() - timedelta(seconds=QUIET_S))
+    past, future = Q(last_activity_at__lte=Now() - timedelta(seconds=QUIET_S)), Q(last_activity_at__gt=Now() + timedelta(seconds=QUIET_S))
+    quiet = Q(past | future, status=SessionStatus.WORKING)  # a time that is still to come was written by a clock that was ahead
     count = 0
     for session_id in list(Session.objects.filter(quiet).values_list("pk", flat=True)):
         with transaction.atomic():

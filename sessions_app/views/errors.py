@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 
 from asgiref.sync import iscoroutinefunction, markcoroutinefunction
 from django.core.exceptions import BadRequest
-from django.db import DatabaseError
+from django.db import DatabaseError, InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.template.loader import render_to_string
@@ -23,6 +23,14 @@ FORBIDDEN = "This is not allowed. Nothing was changed."
 CSRF = "The form was too old, or did not come from this site, so nothing was changed. Reload the page and send it again."
 SERVER_ERROR = "Something went wrong on the server. It is in the server's log under the number below. Reload to see what was stored."
 DISK_FULL = "There is no space left on the server's disk, so this was not stored. Free some space there, then send it again."
+
+DATABASE_BUSY = "Another program holds the server's database, so this was not done. Wait a moment, then send it again."
+DATABASE_READ_ONLY = "The server may read its database but not write it, so this was not done. An admin has to give it the right again."
+DATABASE_GONE = (
+    "The server's database does not answer, or is not there, so nothing was done. What was stored is not touched by this. "
+    "Try again in a moment; if it lasts, an admin has to look after the database."
+)
+RETRY_S = 10
 
 
 def error_page(request: HttpRequest, status: int, title: str, sentence: str) -> HttpResponse:
@@ -89,21 +97,32 @@ def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:  # no
 def server_error(request: HttpRequest) -> HttpResponse:
     """The last resort, so it asks neither the database nor the session: the page does not know who looks."""
     template = f"{TEMPLATE}#toast" if wants_fragment(request) else TEMPLATE
-    status, title, sentence = 500, "Something went wrong", SERVER_ERROR
-    if _is_full_disk(sys.exc_info()[1]):
-        status, title, sentence = 507, "No space left", DISK_FULL
+    status, title, sentence = _what_is_wrong(sys.exc_info()[1])
     body = render_to_string(template, _context(request, status, title, sentence))
-    return _marked(request, HttpResponse(body, status=status))
+    response = HttpResponse(body, status=status)
+    if status == 503:
+        response["Retry-After"] = str(RETRY_S)
+    return _marked(request, response)
 
 
-def _is_full_disk(error: BaseException | None) -> bool:
+def _what_is_wrong(error: BaseException | None) -> tuple[int, str, str]:
+    """(status, title, sentence) of what stopped the page. Databases say it in words alone."""
+    said = str(error).lower()
     match error:
-        case OSError():
-            return error.errno == errno.ENOSPC
-        case DatabaseError():
-            return "disk is full" in str(error)  # SQLite has no other mark that Django hands on
+        case OSError(errno=errno.ENOSPC):
+            return 507, "No space left", DISK_FULL
+        case DatabaseError() if "disk is full" in said or "no space left" in said:
+            return 507, "No space left", DISK_FULL
+        case DatabaseError() if "locked" in said or "lock timeout" in said:
+            return 503, "The database is busy", DATABASE_BUSY
+        case DatabaseError() if "readonly" in said or "read-only" in said:
+            return 503, "The database can't be written", DATABASE_READ_ONLY
+        case InterfaceError() | OperationalError():
+            return 503, "The database can't be used", DATABASE_GONE
+        case DatabaseError() if "malformed" in said or "not a database" in said:
+            return 503, "The database can't be used", DATABASE_GONE
         case _:
-            return False
+            return 500, "Something went wrong", SERVER_ERROR
 
 
 def csrf_failed(request: HttpRequest, reason: str = "") -> HttpResponse:  # noqa: ARG001  Django's signature
