@@ -9,6 +9,7 @@ from django.contrib.auth.models import Group, User
 from django.core.cache import cache
 from hypothesis import HealthCheck, settings
 
+from sessions_app.events import deferred
 from sessions_app.events.actors import Actor
 from sessions_app.models import ActorKind
 from sessions_app.permissions import ADMINS, OPERATORS, SUPPORT
@@ -32,6 +33,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
             item.add_marker(pytest.mark.e2e)
     yield
     items.sort(key=lambda item: BROWSER_TESTS in item.path.parents)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_teardown() -> None:
+    """Reads are written a moment later: by then they would stand in the next test's database."""
+    deferred.flush()
 
 
 @pytest.fixture(autouse=True)
