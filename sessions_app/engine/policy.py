@@ -1,5 +1,6 @@
 """When a session is compacted and how much of it is kept: the policy, its ranges, and where each value comes from."""
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
@@ -12,6 +13,9 @@ SCOPES = ("installation", "project", "session")
 
 PROTECTED_MESSAGES = {Profile.CODING: 12, Profile.RESEARCH: 12, Profile.SUPPORT: 12}
 SUMMARISERS = ("extractive", "scripted")
+"""Those that call no model. A model is named `anthropic:MODEL` or `openai:MODEL`, with `@TOKENS` where its window is not known."""
+
+_MODEL_NAME = re.compile(r"(?:anthropic|openai):([\w][\w.:/+-]{0,100})(?:@(\d{3,8}))?", re.ASCII)
 MAX_SUMMARY_CALLS = 64
 
 
@@ -118,8 +122,8 @@ def check_value(field: str, value: object) -> object:
         raise ValueError(f"{field} must lie between {low:,} and {high:,}, not at {checked:,}.")
     if field == "summarisers" and not checked:
         raise ValueError("A policy needs at least one summariser.")
-    if field == "summarisers" and (unknown := [name for name in checked if name not in SUMMARISERS]):
-        raise ValueError(f"There is no summariser {unknown[0]!r}; known are {', '.join(SUMMARISERS)}.")
+    if field == "summarisers" and (unknown := [name for name in checked if name not in SUMMARISERS and not _MODEL_NAME.fullmatch(name)]):
+        raise ValueError(f"There is no summariser {unknown[0]!r}; known are {', '.join(SUMMARISERS)}, anthropic:MODEL and openai:MODEL.")
     return value
 
 
@@ -159,6 +163,14 @@ _WINDOWS: tuple[tuple[str, int], ...] = (
     ("deepseek", 128_000),
 )
 """Tokens that a prompt may fill, by the start of the model's name (or, in brackets, by its end). First match wins."""
+
+
+def model_of(summariser: str) -> tuple[str, int]:
+    """(model, window in tokens) of a summariser's name. Raises `ValueError` where it names no model."""
+    match = _MODEL_NAME.fullmatch(summariser)
+    if match is None:
+        raise ValueError(f"{summariser!r} names no model.")
+    return match.group(1), int(match.group(2)) if match.group(2) else window_for(match.group(1))
 
 
 def window_for(model: str) -> int:

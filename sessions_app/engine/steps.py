@@ -63,7 +63,14 @@ class SummaryAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SummariserFailed(Exception):
-    """A summariser gives no answer. The text is for people and quotes nothing of a transcript."""
+    """A summariser gives no answer. The text is for people and quotes nothing of a transcript.
+
+    `is_final`: asking again would be no use.
+    """
+
+    def __init__(self, words: str, *, is_final: bool = False) -> None:
+        self.is_final = is_final
+        super().__init__(words)
 
 
 class Summariser(Protocol):

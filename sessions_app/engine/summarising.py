@@ -43,8 +43,8 @@ SMALLEST_SHARE = 0.7
 class NoSummaryError(Exception):
     """Every summariser of the policy failed, or answered twice with something unusable."""
 
-    def __init__(self, outcome: Outcome, reason: str, words: str) -> None:
-        self.outcome, self.reason = outcome, reason
+    def __init__(self, outcome: Outcome, reason: str, words: str, *, is_final: bool = False) -> None:
+        self.outcome, self.reason, self.is_final = outcome, reason, is_final
         super().__init__(words)
 
 
@@ -181,6 +181,8 @@ class Summarising:
                 return self._accepted(summariser, asked)
             except NoSummaryError as refused:
                 failure = refused
+                if refused.is_final:
+                    break
         raise failure
 
     def _accepted(self, summariser: Summariser, request: SummaryRequest) -> str:
@@ -209,12 +211,12 @@ class Summarising:
         except Stopped:
             raise
         except SummariserFailed as failed:
-            words = f"The summariser “{summariser.name}” failed: {failed}"
+            words, is_final = f"The summariser “{summariser.name}” failed: {failed}", failed.is_final
         except Exception as error:  # whatever a model client raises ends its turn, not the worker
             # The type alone: a client's message may quote the request, and with it the transcript.
-            words = f"The summariser “{summariser.name}” failed with {type(error).__name__}."
+            words, is_final = f"The summariser “{summariser.name}” failed with {type(error).__name__}.", False
         self._note(summariser, request, refused=words)
-        raise NoSummaryError(Outcome.FAILED, "summariser_failed", words)
+        raise NoSummaryError(Outcome.FAILED, "summariser_failed", words, is_final=is_final)
 
     def _note(self, summariser: Summariser, request: SummaryRequest, *, refused: str, answer: SummaryAnswer | None = None) -> None:
         self.tried.append(

@@ -1,17 +1,60 @@
-"""Which summarisers a policy means."""
+"""Which summarisers a policy means. Keys and addresses come from the environment alone, and are never stored or logged."""
 
+import os
 from collections.abc import Callable, Sequence
 
 from sessions_app.engine.extractive import ExtractiveSummariser
-from sessions_app.engine.policy import Policy
-from sessions_app.engine.steps import Summariser
+from sessions_app.engine.policy import Policy, model_of, window_for
+from sessions_app.engine.steps import ShouldStop, Summariser, SummariserFailed, SummaryAnswer, SummaryRequest
+from sessions_app.providers.anthropic import AnthropicClient
+from sessions_app.providers.base import ModelClient
+from sessions_app.providers.model_summariser import ModelSummariser
+from sessions_app.providers.openai import OpenAIClient
 from sessions_app.providers.scripted import ScriptedSummariser
+
+KEYS = {"anthropic": ("ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL"), "openai": ("OPENAI_API_KEY", "OPENAI_BASE_URL")}
+"""Variables of each provider: its key, and the address of a server that speaks the same."""
+
+
+class UnusableSummariser:
+    """One that the policy names and that can't work here: the attempt tells of it and goes on to the next."""
+
+    is_model = True
+
+    def __init__(self, name: str, why: str) -> None:
+        self.name = name
+        self.window = window_for("")
+        self._why = why
+
+    def summarise(self, request: SummaryRequest, should_stop: ShouldStop) -> SummaryAnswer:  # noqa: ARG002
+        raise SummariserFailed(self._why, is_final=True)
 
 
 def summarisers_for(policy: Policy) -> Sequence[Summariser]:
-    """The summarisers of the policy that work here, in its order; never none."""
-    known: dict[str, Callable[[], Summariser]] = {
-        ScriptedSummariser.name: lambda: ScriptedSummariser(delay_s=policy.scripted_delay_s),
-        ExtractiveSummariser.name: ExtractiveSummariser,
-    }
-    return [known[name]() for name in policy.summarisers if name in known] or [ExtractiveSummariser()]
+    """The summarisers of the policy, in its order; never none."""
+    return [_summariser(name, policy) for name in policy.summarisers] or [ExtractiveSummariser()]
+
+
+def is_usable(name: str) -> bool:
+    """Whether a summariser of this name can be asked here: whether its key, or a server's address, is set."""
+    provider = name.partition(":")[0]
+    return provider not in KEYS or any(os.environ.get(variable) for variable in KEYS[provider])
+
+
+def _summariser(name: str, policy: Policy) -> Summariser:
+    if name == ScriptedSummariser.name:
+        return ScriptedSummariser(delay_s=policy.scripted_delay_s)
+    if name == ExtractiveSummariser.name:
+        return ExtractiveSummariser()
+    provider = name.partition(":")[0]
+    if not is_usable(name):
+        return UnusableSummariser(name, f"no key is set ({KEYS[provider][0]}).")
+    model, window = model_of(name)
+    return ModelSummariser(name, model=model, window=window, make_client=_client(provider, policy), timeout_s=policy.call_timeout_s)
+
+
+def _client(provider: str, policy: Policy) -> Callable[[], ModelClient]:
+    if provider == "anthropic":
+        return lambda: AnthropicClient(timeout_s=policy.call_timeout_s)
+    has_key, is_copy = (bool(os.environ.get(variable)) for variable in KEYS["openai"])
+    return lambda: OpenAIClient(timeout_s=policy.call_timeout_s, has_key=has_key, is_copy=is_copy)

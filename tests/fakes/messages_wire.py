@@ -38,18 +38,18 @@ def error(answer: Answer) -> dict[str, Any]:
     return {"type": "error", "error": {"type": _ERRORS.get(answer.status, "api_error"), "message": answer.message}, "request_id": "req_1"}
 
 
-def document(answer: Answer, model: str, input_tokens: int) -> dict[str, Any]:
+def document(answer: Answer, model: str, input_tokens: int, key: str) -> dict[str, Any]:
     return {
-        **_head(model),
+        **_head(model, key),
         "content": _content(answer),
         "stop_reason": _stop(answer),
         "usage": {"input_tokens": input_tokens, "output_tokens": answer.output_tokens},
     }
 
 
-def events(answer: Answer, model: str, input_tokens: int) -> Iterator[tuple[str, dict[str, Any]]]:
+def events(answer: Answer, model: str, input_tokens: int, key: str) -> Iterator[tuple[str, dict[str, Any]]]:
     usage = {"input_tokens": input_tokens, "output_tokens": 1}
-    yield "message_start", {"message": {**_head(model), "content": [], "stop_reason": None, "usage": usage}}
+    yield "message_start", {"message": {**_head(model, key), "content": [], "stop_reason": None, "usage": usage}}
     for index, part in enumerate(_content(answer)):
         field, kind = {"text": ("text", "text_delta"), "thinking": ("thinking", "thinking_delta")}.get(
             part["type"], ("partial_json", "input_json_delta")
@@ -74,8 +74,8 @@ def error_event(answer: Answer) -> tuple[str, dict[str, Any]]:
     return "error", {"error": {"type": "overloaded_error", "message": answer.message}}
 
 
-def _head(model: str) -> dict[str, Any]:
-    return {"id": "msg_scripted", "type": "message", "role": "assistant", "model": model, "stop_sequence": None}
+def _head(model: str, key: str) -> dict[str, Any]:
+    return {"id": f"msg_{key}", "type": "message", "role": "assistant", "model": model, "stop_sequence": None}
 
 
 def _content(answer: Answer) -> list[dict[str, Any]]:

@@ -1,4 +1,5 @@
-"""A model server on a local port that answers by a script: Anthropic's Messages and OpenAI's Responses, streaming and not.
+"""A model server on a local port that answers by a script: Anthropic's Messages, OpenAI's Responses and its chat
+completions, streaming and not.
 
     with ModelServer() as server:
         server.script(refuse(529), say("A summary."))
@@ -13,6 +14,7 @@ import contextlib
 import gzip
 import json
 import threading
+import uuid
 from collections import deque
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -21,12 +23,12 @@ from typing import Any, Self
 
 import zstandard
 
-from tests.fakes import messages_wire, responses_wire
+from tests.fakes import chat_wire, messages_wire, responses_wire
 from tests.fakes.script import Answer, Asked, Fault, Stop, call, refuse, say
 
 __all__ = ["Answer", "Asked", "Fault", "ModelServer", "Stop", "call", "refuse", "say"]
 
-_WIRES: dict[str, ModuleType] = {"/v1/messages": messages_wire, "/v1/responses": responses_wire}
+_WIRES: dict[str, ModuleType] = {"/v1/messages": messages_wire, "/v1/responses": responses_wire, "/v1/chat/completions": chat_wire}
 _MODELS = ("scripted",)
 
 
@@ -55,7 +57,7 @@ class ModelServer:
     def prompts(self) -> list[Asked]:
         """What was asked of the model itself: no counts, no lists."""
         with self._lock:
-            return [asked for asked in self.asked if asked.protocol in (messages_wire.PROTOCOL, responses_wire.PROTOCOL)]
+            return [asked for asked in self.asked if asked.protocol in {wire.PROTOCOL for wire in _WIRES.values()}]
 
     def script(self, *answers: Answer) -> Self:
         """Adds answers behind those that are still to be given."""
@@ -136,7 +138,7 @@ class _Handler(BaseHTTPRequestHandler):
         if model.closing.wait(answer.delay_s) if answer.delay_s else False:
             return
         input_tokens = len(raw) // 4 if answer.input_tokens is None else answer.input_tokens
-        name = str(body.get("model", "scripted"))
+        told = (answer, str(body.get("model", "scripted")), input_tokens, uuid.uuid4().hex[:20])  # clients take answers of one id for one
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
             if answer.fault is Fault.SILENT:
                 self._hang()
@@ -145,9 +147,9 @@ class _Handler(BaseHTTPRequestHandler):
             elif answer.fault is Fault.GARBAGE:
                 self._send(200, b"<html>not what you asked for", "text/html")
             elif asked.streams:
-                self._stream(wire, answer, wire.events(answer, name, input_tokens))
+                self._stream(wire, answer, wire.events(*told))
             else:
-                self._whole(wire, answer, wire.document(answer, name, input_tokens))
+                self._whole(wire, answer, wire.document(*told))
 
     def _whole(self, wire: ModuleType, answer: Answer, document: dict[str, Any]) -> None:
         data = json.dumps(document).encode()
@@ -174,8 +176,11 @@ class _Handler(BaseHTTPRequestHandler):
         if answer.fault is Fault.ERROR_EVENT:
             told.append(wire.error_event(answer))
         for number, (name, fields) in enumerate(told):
-            data = {"type": name, **fields} | ({"sequence_number": number} if wire is responses_wire else {})
-            self._chunk(f"event: {name}\ndata: {json.dumps(data)}\n\n".encode())
+            if wire is chat_wire:
+                self._chunk(chat_wire.frame(name, fields))
+            else:
+                data = {"type": name, **fields} | ({"sequence_number": number} if wire is responses_wire else {})
+                self._chunk(f"event: {name}\ndata: {json.dumps(data)}\n\n".encode())
             if answer.pause_s and self.server.model.closing.wait(answer.pause_s):
                 return
         if answer.fault is Fault.CUT:

@@ -43,11 +43,11 @@ def error(answer: Answer) -> dict[str, Any]:
     return {"error": {"message": answer.message, "type": kind, "param": None, "code": answer.code or None}}
 
 
-def document(answer: Answer, model: str, input_tokens: int) -> dict[str, Any]:
+def document(answer: Answer, model: str, input_tokens: int, key: str) -> dict[str, Any]:
     is_whole = answer.stop is not Stop.LENGTH
     return {
-        **_head(model, "completed" if is_whole else "incomplete"),
-        "output": _items(answer),
+        **_head(model, "completed" if is_whole else "incomplete", key),
+        "output": _items(answer, key),
         "incomplete_details": None if is_whole else {"reason": "max_output_tokens"},
         "usage": {
             "input_tokens": input_tokens,
@@ -59,9 +59,9 @@ def document(answer: Answer, model: str, input_tokens: int) -> dict[str, Any]:
     }
 
 
-def events(answer: Answer, model: str, input_tokens: int) -> Iterator[tuple[str, dict[str, Any]]]:
-    yield "response.created", {"response": {**_head(model, "in_progress"), "output": [], "usage": None}}
-    for index, item in enumerate(_items(answer)):
+def events(answer: Answer, model: str, input_tokens: int, key: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    yield "response.created", {"response": {**_head(model, "in_progress", key), "output": [], "usage": None}}
+    for index, item in enumerate(_items(answer, key)):
         place: dict[str, Any] = {"item_id": item["id"], "output_index": index}
         empty: dict[str, Any] = {"arguments": ""} if item["type"] == "function_call" else {"content": []}
         yield "response.output_item.added", {"output_index": index, "item": item | empty | {"status": "in_progress"}}
@@ -78,24 +78,24 @@ def events(answer: Answer, model: str, input_tokens: int) -> Iterator[tuple[str,
             yield "response.content_part.done", place | {"part": item["content"][0]}
         yield "response.output_item.done", {"output_index": index, "item": item}
     end = "response.completed" if answer.stop is not Stop.LENGTH else "response.incomplete"
-    yield end, {"response": document(answer, model, input_tokens)}
+    yield end, {"response": document(answer, model, input_tokens, key)}
 
 
 def error_event(answer: Answer) -> tuple[str, dict[str, Any]]:
     told = {"code": answer.code or "server_error", "message": answer.message}
-    return "response.failed", {"response": {**_head("scripted", "failed"), "output": [], "error": told}}
+    return "response.failed", {"response": {**_head("scripted", "failed", "0"), "output": [], "error": told}}
 
 
-def _head(model: str, status: str) -> dict[str, Any]:
+def _head(model: str, status: str, key: str) -> dict[str, Any]:
     return {
-        "id": "resp_scripted", "object": "response", "created_at": 1_800_000_000, "status": status, "model": model,
+        "id": f"resp_{key}", "object": "response", "created_at": 1_800_000_000, "status": status, "model": model,
         "error": None, "parallel_tool_calls": False, "tool_choice": "auto", "tools": [],
     }  # fmt: skip
 
 
-def _items(answer: Answer) -> list[dict[str, Any]]:
+def _items(answer: Answer, key: str) -> list[dict[str, Any]]:
     said = {"type": "output_text", "text": answer.text, "annotations": []}
-    message = {"type": "message", "id": "msg_scripted", "role": "assistant", "status": "completed", "content": [said]}
+    message = {"type": "message", "id": f"msg_{key}", "role": "assistant", "status": "completed", "content": [said]}
     return [
         *([message] if answer.text else []),
         *(

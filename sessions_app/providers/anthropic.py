@@ -1,0 +1,87 @@
+"""Anthropic's Messages interface, by its official client."""
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from sessions_app.engine.entries import Usage
+from sessions_app.engine.overflow import Refusal, classify
+from sessions_app.providers.base import ModelAnswer, ModelRequest, OnText, StopReason, ToolCall, refused, retry_after
+
+if TYPE_CHECKING:
+    import anthropic
+
+_STOPS = {
+    "max_tokens": StopReason.LENGTH,
+    "tool_use": StopReason.CALLS,
+    "refusal": StopReason.FILTERED,
+    "model_context_window_exceeded": StopReason.OVERFLOW,
+}
+
+
+class AnthropicClient:
+    """Streams, so that a long answer is no reason for a time-out. Key and address come from the environment.
+
+    Raises `ImportError` where the extra `models` is not installed.
+    """
+
+    def __init__(self, *, timeout_s: float) -> None:
+        import anthropic  # noqa: PLC0415  a second of import, which only workers that call it pay
+
+        self._sdk = anthropic
+        self._client: anthropic.AsyncAnthropic = anthropic.AsyncAnthropic(timeout=timeout_s, max_retries=0)
+
+    async def ask(self, request: ModelRequest, on_text: OnText) -> ModelAnswer:
+        sdk = self._sdk
+        wanted: dict[str, Any] = {"model": request.model, "max_tokens": request.max_tokens, "messages": list(request.messages)}
+        if request.system:
+            wanted["system"] = request.system
+        try:
+            async with self._client.messages.stream(**wanted) as stream:
+                async for piece in stream.text_stream:
+                    on_text(piece)
+                message = await stream.get_final_message()
+        except sdk.APIStatusError as error:
+            raise self._refused(error) from error
+        except Exception as error:
+            raise refused(_refusal_of(error)) from error
+        if message.stop_reason is None:
+            raise refused(Refusal.UNAVAILABLE)  # the connection ended in the middle
+        return _answer(message)
+
+    async def close(self) -> None:
+        await self._client.close()
+
+    def _refused(self, error: "anthropic.APIStatusError") -> Exception:
+        refusal = classify(status=error.status_code, code=_code_of(error.body), message=str(error.message))
+        return refused(refusal, status=error.status_code, retry_after_s=retry_after(error.response.headers))
+
+
+def _refusal_of(error: Exception) -> Refusal:
+    body = getattr(error, "body", None)
+    refusal = classify(code=_code_of(body), message=str(error)) if body else Refusal.UNAVAILABLE
+    return Refusal.UNAVAILABLE if refusal is Refusal.INVALID else refusal
+
+
+def _code_of(body: object) -> str:
+    inner = body.get("error") if isinstance(body, dict) else None
+    return str(inner.get("type", "")) if isinstance(inner, dict) else ""
+
+
+def _answer(message: Any) -> ModelAnswer:
+    used = message.usage
+    return ModelAnswer(
+        text="".join(block.text for block in message.content if block.type == "text"),
+        stop=_STOPS.get(message.stop_reason or "", StopReason.END),
+        model=message.model,
+        usage=Usage(
+            input=used.input_tokens or 0,
+            cache_read=used.cache_read_input_tokens or 0,
+            cache_write=used.cache_creation_input_tokens or 0,
+            output=used.output_tokens or 0,
+        ),
+        calls=tuple(_call(block) for block in message.content if block.type == "tool_use"),
+    )
+
+
+def _call(block: Any) -> ToolCall:
+    return ToolCall(call_id=block.id, name=block.name, arguments=json.dumps(block.input))

@@ -1,0 +1,59 @@
+"""A summariser that asks a model."""
+
+from collections.abc import Callable
+
+from sessions_app.engine import prompts
+from sessions_app.engine.overflow import Refusal
+from sessions_app.engine.steps import ShouldStop, SummariserFailed, SummaryAnswer, SummaryRequest
+from sessions_app.engine.terms import SummarySource
+from sessions_app.providers.base import ModelClient, ModelRefused, ModelRequest, StopReason
+from sessions_app.providers.calls import call, pause
+
+FIRST_PAUSE_S = 2.0
+"""Before a second attempt, where the provider does not say how long to leave it alone."""
+
+
+class ModelSummariser:
+    """One model of one provider. The window is the model's, in tokens; a call takes at most `timeout_s`."""
+
+    is_model = True
+
+    def __init__(self, name: str, *, model: str, window: int, make_client: Callable[[], ModelClient], timeout_s: float) -> None:
+        self.name = name
+        self.window = window
+        self._model = model
+        self._make_client = make_client
+        self._timeout_s = timeout_s
+        self._pause_s = 0.0
+
+    def summarise(self, request: SummaryRequest, should_stop: ShouldStop) -> SummaryAnswer:
+        """Asks once. Raises `SummariserFailed` and `Stopped`; the pause before a second attempt is taken here."""
+        if request.attempt > 1:
+            pause(self._pause_s, should_stop)
+        self._pause_s = 0.0
+        wanted = ModelRequest(
+            model=self._model,
+            system=prompts.system_prompt(request),
+            messages=({"role": "user", "content": prompts.user_prompt(request)},),
+            max_tokens=request.max_tokens,
+        )
+        try:
+            answer = call(self._make_client, wanted, should_stop=should_stop, timeout_s=self._timeout_s)
+        except ModelRefused as refused:
+            self._pause_s = refused.retry_after_s or (FIRST_PAUSE_S if refused.refusal.may_pass else 0.0)
+            raise SummariserFailed(f"{refused}.", is_final=refused.refusal in _FINAL) from refused
+        except ImportError as error:
+            raise SummariserFailed("its client is not installed (requirements-models.lock).", is_final=True) from error
+        if answer.stop is StopReason.FILTERED:
+            raise SummariserFailed("its provider held the answer back.", is_final=True)
+        return SummaryAnswer(
+            text=answer.text,
+            source=SummarySource.LLM,
+            truncated=answer.stop in (StopReason.LENGTH, StopReason.OVERFLOW),
+            model=answer.model or self._model,
+            usage=answer.usage,
+        )
+
+
+_FINAL = frozenset({Refusal.UNAUTHORISED, Refusal.INVALID, Refusal.OVERFLOW})
+"""The same request would be refused again."""

@@ -1,0 +1,112 @@
+"""The chat completions interface of OpenAI, and of everything that copies it (vLLM, Ollama, llama.cpp …), by the official client."""
+
+from typing import TYPE_CHECKING, Any
+
+from sessions_app.engine.entries import Usage
+from sessions_app.engine.overflow import Refusal, classify
+from sessions_app.providers.base import ModelAnswer, ModelRequest, OnText, StopReason, ToolCall, refused, retry_after
+
+if TYPE_CHECKING:
+    import openai
+
+_STOPS = {
+    "length": StopReason.LENGTH,
+    "tool_calls": StopReason.CALLS,
+    "function_call": StopReason.CALLS,
+    "content_filter": StopReason.FILTERED,
+}
+NO_KEY = "none"
+"""What a server of one's own is given where no key is set: the client insists on one."""
+
+
+class OpenAIClient:
+    """Streams, so that a long answer is no reason for a time-out. Key and address come from the environment.
+
+    Raises `ImportError` where the extra `models` is not installed.
+    """
+
+    def __init__(self, *, timeout_s: float, has_key: bool = True, is_copy: bool = False) -> None:
+        import openai  # noqa: PLC0415  half a second of import, which only workers that call it pay
+
+        self._sdk = openai
+        self._limit = "max_tokens" if is_copy else "max_completion_tokens"  # the new name is known to few of those that copy it
+        self._client: openai.AsyncOpenAI = openai.AsyncOpenAI(timeout=timeout_s, max_retries=0, api_key=None if has_key else NO_KEY)
+
+    async def ask(self, request: ModelRequest, on_text: OnText) -> ModelAnswer:
+        sdk = self._sdk
+        system = ({"role": "system", "content": request.system},) if request.system else ()
+        wanted: dict[str, Any] = {"model": request.model, "messages": [*system, *request.messages], self._limit: request.max_tokens}
+        gathered = _Gathered()
+        try:
+            create: Any = self._client.chat.completions.create  # its messages are the provider's own shapes
+            stream = await create(**wanted, stream=True, stream_options={"include_usage": True})
+            async with stream:
+                async for chunk in stream:
+                    gathered.add(chunk, on_text)
+        except sdk.APIStatusError as error:
+            raise self._refused(error) from error
+        except Exception as error:
+            raise refused(_refusal_of(error)) from error
+        if not gathered.has_ended:
+            raise refused(Refusal.UNAVAILABLE)  # the connection ended in the middle
+        return gathered.answer()
+
+    async def close(self) -> None:
+        await self._client.close()
+
+    def _refused(self, error: "openai.APIStatusError") -> Exception:
+        refusal = classify(status=error.status_code, code=str(error.code or error.type or ""), message=str(error.message))
+        return refused(refusal, status=error.status_code, retry_after_s=retry_after(error.response.headers))
+
+
+def _refusal_of(error: Exception) -> Refusal:
+    code = str(getattr(error, "code", None) or "")
+    refusal = classify(code=code, message=str(error)) if code else Refusal.UNAVAILABLE
+    return Refusal.UNAVAILABLE if refusal is Refusal.INVALID else refusal
+
+
+class _Gathered:
+    """An answer, put together from the pieces of its stream."""
+
+    def __init__(self) -> None:
+        self.has_ended = False
+        self._text: list[str] = []
+        self._calls: dict[int, list[str]] = {}  # index → id, name, arguments
+        self._stop = StopReason.END
+        self._model = ""
+        self._usage: Usage | None = None
+
+    def add(self, chunk: Any, on_text: OnText) -> None:
+        self._model = chunk.model or self._model
+        if chunk.usage is not None:
+            self._usage = _usage(chunk.usage)
+        for choice in chunk.choices or ():
+            delta = choice.delta
+            if delta is not None and delta.content:
+                self._text.append(delta.content)
+                on_text(delta.content)
+            for call in (delta.tool_calls or ()) if delta is not None else ():
+                known = self._calls.setdefault(call.index, ["", "", ""])
+                known[0] = call.id or known[0]
+                if call.function is not None:
+                    known[1] += call.function.name or ""
+                    known[2] += call.function.arguments or ""
+            if choice.finish_reason:
+                self.has_ended = True
+                self._stop = _STOPS.get(choice.finish_reason, StopReason.END)
+
+    def answer(self) -> ModelAnswer:
+        return ModelAnswer(
+            text="".join(self._text),
+            stop=self._stop,
+            model=self._model,
+            usage=self._usage,
+            calls=tuple(ToolCall(call_id=call_id, name=name, arguments=arguments) for call_id, name, arguments in self._calls.values()),
+        )
+
+
+def _usage(used: Any) -> Usage:
+    """The prompt without its cached share, which this interface counts within it."""
+    details = getattr(used, "prompt_tokens_details", None)
+    cached = (getattr(details, "cached_tokens", 0) or 0) if details is not None else 0
+    return Usage(input=max(0, (used.prompt_tokens or 0) - cached), cache_read=cached, output=used.completion_tokens or 0)
