@@ -1,10 +1,11 @@
 """How far the search index is."""
 
 import uuid
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from django.core.cache import cache
-from django.db.models import F, Max, Q, Sum
+from django.db.models import F, OuterRef, Subquery, Sum
 from django.db.models.functions import Coalesce
 
 from sessions_app.models import SearchBlock, Session
@@ -22,10 +23,13 @@ class IndexState:
     capped: int
 
 
-def lagging_sessions(condition: Q | None = None) -> list[tuple[uuid.UUID, int]]:
+def lagging_sessions(among: Sequence[uuid.UUID] | None = None) -> list[tuple[uuid.UUID, int]]:
     """(session, first entry that is not indexed) of complete sessions, the latest active first; one query."""
-    rows = Session.objects.filter(condition or Q(), is_complete=True)
-    counted = rows.annotate(indexed=Coalesce(Max("search_blocks__last_index") + 1, 0))
+    rows = Session.objects.filter(is_complete=True)
+    if among is not None:
+        rows = rows.filter(pk__in=among)
+    last = SearchBlock.objects.filter(session=OuterRef("pk")).order_by("-first_index").values("last_index")[:1]
+    counted = rows.annotate(indexed=Coalesce(Subquery(last) + 1, 0))
     return list(counted.filter(entry_count__gt=F("indexed")).order_by("-last_activity_at").values_list("pk", "indexed"))
 
 

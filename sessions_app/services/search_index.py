@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from django.db import IntegrityError, connection, transaction
-from django.db.models import Q
 
-from sessions_app.models import Entry, SearchBlock
+from sessions_app.models import Entry, SearchBlock, Session
 from sessions_app.selectors.search_state import lagging_sessions
 from sessions_app.selectors.search_text import blob_texts, blobs_of, fold, parts_of, pieces_of, searchable, spaced
+from sessions_app.services.write_turns import write_turn
 
 BLOCK_ENTRIES = 64
 BLOCK_CHARS = 256_000
@@ -60,7 +60,8 @@ def index_sessions(session_ids: Iterable[uuid.UUID | str]) -> int:
     wanted = [uuid.UUID(str(session_id)) for session_id in session_ids]
     if not wanted:
         return 0
-    return _index(lagging_sessions(Q(pk__in=wanted) | Q(parent_id__in=wanted)))
+    children = Session.objects.filter(parent_id__in=wanted).values_list("pk", flat=True)
+    return _index(lagging_sessions([*wanted, *children]))
 
 
 def index_lagging(*, for_s: float = float("inf"), progress: Callable[[int], None] = lambda _entries: None) -> int:
@@ -124,7 +125,7 @@ def _write(blocks: list[_Block]) -> int:
     if not blocks:
         return 0
     try:
-        with transaction.atomic():
+        with write_turn(), transaction.atomic():
             # The ledger first: a statement on another table would make SQLite write out the index that it holds in memory.
             ids = [_enter(block) for block in blocks]
             _insert([row for block in blocks for row in block.texts], [(key, block.grams) for key, block in zip(ids, blocks, strict=True)])

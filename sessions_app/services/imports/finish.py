@@ -22,6 +22,7 @@ from sessions_app.services.imports.identity import call_that_started, link_child
 from sessions_app.services.imports.lanes import Lane
 from sessions_app.services.imports.sources import tail_hash
 from sessions_app.services.imports.writer import SourceWriter
+from sessions_app.services.write_turns import write_turn
 
 CHUNK = 500
 FEW = 20
@@ -38,18 +39,18 @@ def finish(*, actor: Actor, writer: SourceWriter, reading: SourceReading, file: 
     is_known = all(lane.known is not None for lane in writer.lanes.values())  # else the store is asked, so it must have the sessions
     is_short = is_known and not writer.has_written and len(reading.child_sessions()) + len(reading.checkpoints()) <= FEW
     # A short source comes in whole: one transaction takes less time than several.
-    with transaction.atomic() if is_short else contextlib.nullcontext():
+    with write_turn() if is_short else contextlib.nullcontext(), transaction.atomic() if is_short else contextlib.nullcontext():
         _settle(writer, reading, checkpoints, inserts_later=is_short)
         main, report = writer.lane(""), reading.report()
         main.session.project_id = project_of(reading.facts().cwd)
         for child in reading.child_sessions():
             # Else one transaction each: a file may hold hundreds, and nobody should wait for all of them.
-            with transaction.atomic(savepoint=not is_short):
+            with write_turn(), transaction.atomic(savepoint=not is_short):
                 lane = writer.lanes[child.key]
                 complete_child(lane, child.title, child.call_id)
                 _signal(lane)
                 tell_imported(actor, lane)
-        with transaction.atomic(savepoint=not is_short):
+        with write_turn(), transaction.atomic(savepoint=not is_short):
             complete_main(main, reading.facts(), report)
             complete_source(writer.source, file, report, reading.agent_calls(), notes)
             _signal(main)

@@ -18,7 +18,7 @@ from django.db import connection, connections
 
 from sessions_app.events.actors import Actor
 from sessions_app.models import ImportRun
-from sessions_app.services import search_index
+from sessions_app.services import search_index, write_turns
 from sessions_app.services.imports.outcomes import SourceOutcome
 from sessions_app.services.imports.source import import_source
 
@@ -101,6 +101,7 @@ def _import_some(actor: Actor, paths: list[str], run_id: str) -> list[SourceOutc
     if connection.vendor == "sqlite":
         with connection.cursor() as cursor:
             cursor.execute("PRAGMA mmap_size = 0")  # it would count for each process, and imports hardly read
+        write_turns.take_turns()
     cancelled = _Cancelled(run_id)
     outcomes = [import_source(actor=actor, path=Path(path), name=path, cancelled=cancelled) for path in paths]
     search_index.index_sessions(outcome.session_id for outcome in outcomes if outcome.entries)

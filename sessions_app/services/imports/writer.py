@@ -18,6 +18,7 @@ from sessions_app.readers.base import Record as ParsedRecord
 from sessions_app.services.imports.bulk import BulkInsert, id_value
 from sessions_app.services.imports.frames import Framer
 from sessions_app.services.imports.lanes import ENTRY_FIELDS, Lane
+from sessions_app.services.write_turns import write_turn
 
 BATCH_BYTES = 1_000_000
 BATCH_ROWS = 1_000
@@ -119,7 +120,7 @@ class SourceWriter:
         self._close_frame()
         self.lane("")
         rows = [row for key, lane in self.lanes.items() for row in lane.take_rows(off_branch.get(key, ()))]
-        with transaction.atomic():
+        with write_turn(), transaction.atomic():
             for lane in self.lanes.values():
                 self._save_counters(lane)
             prepared.save(self.source, size=self.bytes_seen, record_count=self._ordinal, content_hash=self._framer.hash.digest())
