@@ -32,8 +32,6 @@ class Stretch(NamedTuple):
 
 def is_json_lines(head: bytes) -> bool:
     """Whether the first bytes of a source are objects of one line each, rather than a document."""
-    if not head.lstrip(_SEPARATORS).startswith(b"{"):
-        return False
     lines = head.split(b"\n", MAX_LINES)
     if len(lines) > 1:
         lines.pop()  # cut, or the rest
@@ -72,7 +70,7 @@ def is_collection(source: BinaryIO, path: str) -> bool:
 def _of_lines(source: BinaryIO, cancelled: Callable[[], bool]) -> Iterator[Stretch]:
     conversation = 0
     for piece in iter_pieces(source, cancelled=cancelled):
-        if piece.value is not None and _holds_messages(piece.value):
+        if _holds_messages(piece):
             conversation += 1
             for stretch in _of_spans(JsonScanner(io.BytesIO(piece.raw), line=piece.line), conversation - 1):
                 yield stretch._replace(piece=stretch.piece._replace(offset=piece.offset + stretch.piece.offset, line=piece.line))
@@ -80,7 +78,10 @@ def _of_lines(source: BinaryIO, cancelled: Callable[[], bool]) -> Iterator[Stret
             yield Stretch(Place.ITEM, piece)
 
 
-def _holds_messages(value: Envelope) -> bool:
+def _holds_messages(piece: Piece) -> bool:
+    value = piece.value
+    if value is None:  # broken somewhere: the messages around that place may be whole
+        return ProblemKind.UNREADABLE in piece.problems and any(key in piece.raw for key in MESSAGE_ARRAYS)
     places = (value, *(inner for name in _HOLDERS if isinstance(inner := value.get(name), dict)))
     return any(isinstance(place.get(key), list) for place in places for key in _KEYS)
 
@@ -102,7 +103,9 @@ def _of_spans(spans: JsonScanner, conversation: int) -> Iterator[Stretch]:
 def _pieces(span: Span) -> Iterator[Piece]:
     """The item of a span; more than one where its bytes are broken. The separators stay with the last."""
     found = decode(span.raw[: span.size])
-    for start, end, value, problems in found:
+    for start, end, value, told in found:
+        # Its end was found: only what is in it can be broken.
+        problems = tuple(ProblemKind.UNREADABLE if kind is ProblemKind.TRUNCATED else kind for kind in told)
         line, offset = span.line + span.raw.count(b"\n", 0, start), span.offset + start
         if end == span.size:
             yield Piece(line, offset, span.raw[start:], value, (*problems, *_left(span)))

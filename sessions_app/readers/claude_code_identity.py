@@ -6,23 +6,18 @@ from collections import Counter
 from pathlib import PurePath
 from typing import Any, BinaryIO
 
-import orjson
-
 from sessions_app.readers.base import SourceIdentity
 from sessions_app.readers.claude_code_parts import text_of
 from sessions_app.readers.claude_code_rows import CHAIN_TYPES, SIDE_TYPES
-from sessions_app.readers.recovery import recover
+from sessions_app.readers.head import first_rows, rows_of
 
-HEAD_BYTES = 1 << 18
-MAX_FIRST_LINE = 1 << 24
-MAX_ROWS = 50  # that are looked at
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _AGENT_STEM = re.compile(r"(?:^|__)agent-([\w-]+)$")
 
 
 def is_claude_code(head: bytes) -> bool:
     """Whether the first bytes of a source are rows of such a file. Never raises."""
-    rows = _rows(head)
+    rows = rows_of(head)
     if rows:
         # Messages tell the formats apart that share this envelope; rows beside them do so only where there are none.
         spoken = [row for row in rows if text_of(row.get("type")) in {"user", "assistant"}]
@@ -48,12 +43,7 @@ def _is_ours(row: dict[str, Any]) -> bool:
 
 def identify(source: BinaryIO, path: str) -> SourceIdentity:
     """The session, and the sub-agent where it is one's own file. Leaves the source where it was."""
-    start = source.tell()
-    rows = _rows(source.read(HEAD_BYTES))
-    source.seek(start)
-    if not rows:
-        rows = _rows(source.readline(MAX_FIRST_LINE))
-        source.seek(start)
+    rows = first_rows(source)
     stem = PurePath(path).stem
     named = [session for row in rows if (session := text_of(row.get("sessionId")))]
     first_of_chain = next((row for row in rows if text_of(row.get("type")) in CHAIN_TYPES), {})
@@ -71,20 +61,3 @@ def identify(source: BinaryIO, path: str) -> SourceIdentity:
         folder = hashlib.sha256(str(PurePath(path).parent).encode(errors="replace")).hexdigest()[:8]
         session = f"{stem or 'unnamed'}@{folder}"
     return SourceIdentity(session_id=session[:150], agent_id=agent_id[:100])
-
-
-def _rows(head: bytes) -> list[dict[str, Any]]:
-    """The objects of the first whole lines."""
-    lines = head.split(b"\n", MAX_ROWS)
-    if len(lines) > 1:
-        lines.pop()  # cut, or the rest
-    rows: list[dict[str, Any]] = []
-    for line in lines:
-        try:
-            row = orjson.loads(line)
-        except ValueError:
-            rows.extend(value for _, _, value, _ in recover(line) if value is not None)
-        else:
-            if isinstance(row, dict):
-                rows.append(row)
-    return rows

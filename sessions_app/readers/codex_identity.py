@@ -1,9 +1,7 @@
 """Whether a source is a Codex rollout, whose it is, and which turns the session had that it was copied from."""
 
 import hashlib
-import io
 import re
-from itertools import islice
 from pathlib import Path, PurePath
 from typing import Any, BinaryIO
 
@@ -12,11 +10,9 @@ import msgspec
 from sessions_app.readers.base import SourceIdentity
 from sessions_app.readers.claude_code_parts import text_of
 from sessions_app.readers.codex_rows import ROW_TYPES, payload_of
-from sessions_app.readers.lines import READ_SIZE, iter_pieces
+from sessions_app.readers.head import first_rows, rows_of
+from sessions_app.readers.lines import READ_SIZE
 
-HEAD_BYTES = 1 << 18
-MAX_FIRST_LINE = 1 << 24
-MAX_ROWS = 50  # that are looked at
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _STEM = re.compile(rf"rollout-[\dT:-]+-({_UUID.pattern})$")
 _TURN = re.compile(rb'"type":\s*"(?:task_started|turn_context)".{0,400}?"turn_id":\s*"([^"\\]{1,100})"')
@@ -25,7 +21,7 @@ _DATED = re.compile(r"\d{2,4}")
 
 def is_codex(head: bytes) -> bool:
     """Whether the first bytes of a source are rows of a rollout. Never raises."""
-    rows = _rows(head)
+    rows = rows_of(head)
     if rows:
         return any(map(_is_ours, rows))
     # A first line longer than the head: its fields may still show.
@@ -51,12 +47,7 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True):
 
 def origin_of(source: BinaryIO, path: str) -> Origin:
     """Whose source this is. Leaves the source where it was."""
-    start = source.tell()
-    rows = _rows(source.read(HEAD_BYTES))
-    source.seek(start)
-    if not rows:
-        rows = _rows(source.readline(MAX_FIRST_LINE))
-        source.seek(start)
+    rows = first_rows(source)
     meta = next((payload_of(row) for row in rows if row.get("type") == "session_meta"), {})
     named = _STEM.search(PurePath(path).stem)
     thread_id = (text_of(meta.get("id")) or (named[1] if named else "") or _nameless(path))[:100]
@@ -83,12 +74,6 @@ def parent_of(meta: dict[str, Any]) -> str:
 def _nameless(path: str) -> str:
     folder = hashlib.sha256(str(PurePath(path).parent).encode(errors="replace")).hexdigest()[:8]
     return f"{PurePath(path).stem[:80] or 'unnamed'}@{folder}"
-
-
-def _rows(head: bytes) -> list[dict[str, Any]]:
-    """The objects of the first whole lines."""
-    whole = head[: head.rfind(b"\n") + 1] or head
-    return [piece.value for piece in islice(iter_pieces(io.BytesIO(whole)), MAX_ROWS) if piece.value is not None]
 
 
 def turns_of(thread_id: str, beside: str) -> frozenset[str] | None:

@@ -12,11 +12,15 @@ HEAD_BYTES = 1 << 18
 MAX_FIRST_LINE = 1 << 24
 """Bytes of a first line that it wants to see to its end where it is longer than that."""
 
+UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
+
 READERS: tuple[Reader, ...] = (ClaudeCodeReader(), CodexReader(), AnthropicMessagesReader(), OpenAIChatReader())
 
 
 def reader_for(head: bytes) -> Reader | None:
     """The first reader that knows the format of these first bytes, or `None`."""
+    if head.startswith(UTF_16_MARKS):
+        return None  # its ASCII alone would come through
     return next((reader for reader in READERS if reader.sniff(head)), None)
 
 

@@ -58,6 +58,8 @@ def looks_like(head: bytes) -> str:
 
     For people only: nothing is decided by it.
     """
+    if head.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return "text in UTF-16, which has to be written as UTF-8 first"
     text = _SPACE.sub(b"", head[:MARKED_BYTES])
     for name, marks in _MARKS:
         if all(mark in text for mark in marks):

@@ -15,7 +15,19 @@ MAX_ATTEMPTS = 1_000
 SCAN_FACTOR = 4  # characters that all attempts together may look at, as a multiple of the line's length
 _BLANK = "\x00 \t\r\n"
 _BROKEN = re.compile("[\x00\ud800-\udfff]")
-_DECODER = json.JSONDecoder()
+_LARGEST = 1 << 63
+
+
+def _integer(digits: str) -> int | float:
+    """A number as a machine's word, or else as a float, as the fast decoder does it."""
+    if len(digits) > 20:
+        return float(digits)
+    number = int(digits)
+    return number if -_LARGEST <= number < 2 * _LARGEST else float(number)
+
+
+_DECODER = json.JSONDecoder(parse_int=_integer)
+_LENIENT = json.JSONDecoder(parse_int=_integer, strict=False)
 
 
 def recover(raw: bytes) -> list[Found]:
@@ -26,7 +38,10 @@ def recover(raw: bytes) -> list[Found]:
     if not raw.strip(_BLANK.encode()):
         return [(0, len(raw), None, (ProblemKind.NUL_BYTES,) if b"\x00" in raw else ())]
     nul = (ProblemKind.NUL_BYTES,) if b"\x00" in raw else ()
-    whole = _loads(raw.replace(b"\x00", b"") if nul else raw)
+    clean = raw.replace(b"\x00", b"") if nul else raw
+    whole = _loads(clean, _DECODER)
+    if whole is None and (whole := _loads(clean, _LENIENT)) is not None:
+        nul = (*nul, ProblemKind.INVALID_TEXT)  # control characters within a string
     if isinstance(whole, dict):
         return [(0, len(raw), *_cleaned(whole, nul))]
     if whole is not None:
@@ -39,10 +54,10 @@ def recover(raw: bytes) -> list[Found]:
     return _cover(text, objects, nul, lost)
 
 
-def _loads(raw: bytes) -> Any:
+def _loads(raw: bytes, decoder: json.JSONDecoder) -> Any:
     """The value, or `None` where there is none. Takes lone surrogates and bytes that are not UTF-8."""
     try:
-        return json.loads(raw.decode("utf-8-sig", "surrogateescape"))
+        return decoder.decode(raw.decode("utf-8-sig", "surrogateescape"))
     except (ValueError, RecursionError):
         return None
 
@@ -104,9 +119,14 @@ def _size(text: str) -> int:
     return len(text.encode("utf-8", "surrogateescape"))
 
 
-def _cleaned(value: dict[str, Any], problems: tuple[ProblemKind, ...]) -> tuple[dict[str, Any], tuple[ProblemKind, ...]]:
-    clean, changed = without_invalid_text(value)
-    return clean, ((*problems, ProblemKind.INVALID_TEXT) if changed else problems)
+def _cleaned(value: dict[str, Any], problems: tuple[ProblemKind, ...]) -> tuple[dict[str, Any] | None, tuple[ProblemKind, ...]]:
+    try:
+        clean, changed = without_invalid_text(value)
+    except RecursionError:
+        return None, (*problems, ProblemKind.UNREADABLE)
+    if size_of(clean) is None:
+        return None, (*problems, ProblemKind.UNREADABLE)
+    return clean, tuple(dict.fromkeys((*problems, ProblemKind.INVALID_TEXT) if changed else problems))
 
 
 def without_invalid_text(value: dict[str, Any]) -> tuple[dict[str, Any], bool]:
@@ -129,13 +149,16 @@ def without_invalid_text(value: dict[str, Any]) -> tuple[dict[str, Any], bool]:
     return clean(value), changed
 
 
+def size_of(value: dict[str, Any]) -> int | None:
+    """Bytes of the object written compactly: what was longer may have held more. `None`: it is nested too deeply for any use."""
+    try:
+        return len(orjson.dumps(value))
+    except (TypeError, RecursionError):
+        return None
+
+
 def has_duplicate_keys(raw: bytes, value: dict[str, Any]) -> bool:
     """Whether some object in `raw`, which decoded to `value`, names a key twice (the last one was kept)."""
-    try:
-        if len(orjson.dumps(value)) + 1 >= len(raw):
-            return False  # encoded as compactly as this, nothing can have been lost
-    except (TypeError, RecursionError):
-        return False
     if raw.count(b'":') + raw.count(b'" :') - raw.count(b'\\":') - raw.count(b'\\" :') == _count_keys(value):
         return False
     repeated = False
