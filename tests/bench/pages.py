@@ -1,41 +1,48 @@
 """Measures pages: how soon a session of 1,000 and of 100,000 records can be read, and the list of 10,000 sessions.
 
-    python -m tests.bench.pages --generator make_sessions.py [--rounds 5] [--peer NAME=URL]
+    python -m tests.bench.pages --generator make_sessions.py [--peers FOLDER] [--rounds 5]
 
-The generator writes the same files for the same seed. A peer is started by hand on the same files;
-its page is then opened in turns with ours. Prints one JSON line per measurement. Nothing here
-is asserted: the machine is shared, so only ratios of runs in the same minutes mean something.
+The generator writes the same files for the same seed. Where a peer is there, its page is opened in turns with ours.
 """
 
-import argparse
 import http.client
-import json
+import http.cookiejar
+import re
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
+import urllib.parse
+import urllib.request
+from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+from tests.bench.agentsview import AgentsView
 from tests.bench.page_timing import in_turns, medians, paired_ratio
 from tests.bench.product import Product, running
+from tests.bench.rows import Options, Row, needs_generator, run_alone
 
 SETS = {
-    "e1000": ("--sessions", "1", "--entries", "1000", "--entries-dist", "fixed", "--mean-bytes", "1200", "--seed", "3"),
-    "e100000": ("--sessions", "1", "--entries", "100000", "--entries-dist", "fixed", "--mean-bytes", "1200", "--seed", "3"),
-    "l10k": ("--sessions", "10000", "--entries", "12", "--entries-dist", "fixed", "--mean-bytes", "900", "--seed", "2"),
+    **{
+        f"e{size}": ("--sessions", "1", "--entries", str(size), "--entries-dist", "fixed", "--mean-bytes", "1200", "--seed", "3")
+        for size in (1_000, 10_000, 100_000)
+    },
+    **{
+        name: ("--sessions", str(size), "--entries", "12", "--entries-dist", "fixed", "--mean-bytes", "900", "--seed", "2")
+        for name, size in (("l100", 100), ("l1k", 1_000), ("l10k", 10_000))
+    },
 }
+COMMAND = "python -m tests.bench.pages --generator make_sessions.py --peers FOLDER"
 
 
-def say(name: str, **numbers: Any) -> None:
-    sys.stdout.write(json.dumps({"name": name, **numbers}) + "\n")
-    sys.stdout.flush()
-
-
-def make(generator: str, folder: Path, name: str) -> Path:
-    subprocess.run([sys.executable, generator, "--out", str(folder / name), *SETS[name]], check=True, stdout=subprocess.DEVNULL)
-    return folder / name
+def make(options: Options, name: str) -> Path:
+    """The sessions of one of the sets; written once."""
+    folder = options.folder / name
+    if not folder.exists():
+        subprocess.run([sys.executable, str(options.generator), "--out", str(folder), *SETS[name]], check=True, stdout=subprocess.DEVNULL)
+    return folder
 
 
 def sign_in(driver: Any, product: Product) -> list[dict[str, Any]]:
@@ -49,6 +56,18 @@ def sign_in(driver: Any, product: Product) -> list[dict[str, Any]]:
     cookies = [{key: cookie[key] for key in ("name", "value", "domain", "path")} for cookie in page.context.cookies()]
     browser.close()
     return cookies
+
+
+def signed_in_cookie(product: Product) -> str:
+    """The cookie header of somebody who has signed in, without a browser."""
+    jar = http.cookiejar.CookieJar()
+    opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(jar))
+    address = f"{product.url}/sign-in/"
+    token = re.search(r'name="csrfmiddlewaretoken" value="([^"]+)"', opener.open(address).read().decode())
+    assert token is not None
+    form = {"username": product.name, "password": product.password, "csrfmiddlewaretoken": token.group(1)}
+    opener.open(urllib.request.Request(address, urllib.parse.urlencode(form).encode(), {"Referer": address}))
+    return "; ".join(f"{cookie.name}={cookie.value}" for cookie in jar)
 
 
 def session_url(product: Product, projects: Path) -> str:
@@ -74,39 +93,97 @@ def server_time(product: Product, path: str, cookies: list[dict[str, Any]], coun
     return {"p50_ms": round(statistics.median(times), 1), "p99_ms": round(times[int(count * 0.99) - 1], 1), "kilobytes": size / 1_000}
 
 
-def measure_sessions(driver: Any, product: Product, small: Path, large: Path, rounds: int, peer: dict[str, str]) -> None:
-    cookies = sign_in(driver, product)
-    targets = {"small": (session_url(product, small), cookies), "large": (session_url(product, large), cookies)}
-    targets |= {name: (url, []) for name, url in peer.items()}
-    runs = in_turns(driver, targets, rounds)
-    for name, measured in runs.items():
-        say(f"open {name}", **medians(measured))
-    say("S2 text large / small", ratio=paired_ratio(runs["large"], runs["small"]))
-    for name in peer:
-        say(f"S1 text ours / {name}", ratio=paired_ratio(runs["large"], runs[name]))
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--generator", required=True)
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument(
-        "--peer", action="append", default=[], metavar="NAME=URL", help="a page of a running peer that shows the large session"
+def _ratio(identifier: str, what: str, ratio: float, most: float, *, beside: str = "", **facts: object) -> Row:
+    floor = f"≤ {most:g} x"
+    return Row(
+        identifier,
+        what,
+        round(ratio, 2),
+        "x",
+        ratio=round(ratio, 2),
+        beside=beside,
+        floor=floor,
+        is_met=ratio <= most,
+        command=COMMAND,
+        facts=facts,
     )
-    options = parser.parse_args()
+
+
+def session_rows(driver: Any, options: Options) -> Iterator[Row]:
+    """S1, S2, S3, S5, S6: a session of 100,000 records (of 10,000, quickly) and one of 1,000."""
+    large_name = "e10000" if options.is_quick else "e100000"
+    small, large = make(options, "e1000"), make(options, large_name)
+    with running(options.folder / "sessions-data", small, large) as product, ExitStack() as stack:
+        cookies = sign_in(driver, product)
+        url = session_url(product, large)
+        last = int(large_name[1:])
+        targets = {
+            "small": (session_url(product, small), cookies),
+            "large": (f"{url}?layout=canonical", cookies),
+            "split": (f"{url}?layout=split", cookies),
+            "first": (f"{url}?layout=canonical&at=1", cookies),
+            "deep": (f"{url}?layout=canonical&at={last * 9 // 10}", cookies),
+        }
+        if (program := options.peer("agentsview")) is not None:
+            peer = stack.enter_context(AgentsView(program, options.folder / "peer-sessions").serving(large))
+            targets["agentsview"] = (peer.session_url(), [])
+        runs = in_turns(driver, targets, options.rounds)
+    told = {name: medians(measured) for name, measured in runs.items()}
+    if "agentsview" in runs:
+        ratio = paired_ratio(runs["large"], runs["agentsview"])
+        yield _ratio(
+            "S1", "open a long session: text visible", ratio, 1.0, beside="agentsview", ours=told["large"], peer=told["agentsview"]
+        )
+    else:
+        what = "open a long session: text visible"
+        yield Row("S1", what, told["large"]["text"], "ms", floor="≤ 1 x agentsview", command=COMMAND, facts={"ours": told["large"]})
+    yield _ratio("S2", "text, long / short session", paired_ratio(runs["large"], runs["small"]), 1.3)
+    yield _ratio("S3", "both panes / one pane", paired_ratio(runs["split"], runs["large"]), 1.5)
+    yield _ratio("S5", "deep link / first record", paired_ratio(runs["deep"], runs["first"]), 2.0)
+    weight = told["large"]["kilobytes"]
+    yield Row("S6", "page weight, decoded", weight, "kB", floor="≤ 600 kB", is_met=weight <= 600, command=COMMAND)
+
+
+def list_rows(driver: Any, options: Options) -> Iterator[Row]:
+    """L1–L3: the list of 10,000 sessions and of 1,000 (quickly: of 1,000 and 100)."""
+    many, few = ("l1k", "l100") if options.is_quick else ("l10k", "l1k")
+    large, small = make(options, many), make(options, few)
+    with ExitStack() as stack:
+        products = {
+            name: stack.enter_context(running(options.folder / f"data-{name}", path)) for name, path in ((many, large), (few, small))
+        }
+        targets = {name: (f"{product.url}/", sign_in(driver, product)) for name, product in products.items()}
+        if (program := options.peer("agentsview")) is not None:
+            peer = stack.enter_context(AgentsView(program, options.folder / "peer-list").serving(large))
+            targets["agentsview"] = (peer.url, [])
+        runs = in_turns(driver, targets, options.rounds)
+        served = server_time(products[many], "/", targets[many][1])
+    told = {name: medians(measured) for name, measured in runs.items()}
+    if "agentsview" in runs:
+        ratio = paired_ratio(runs[many], runs["agentsview"])
+        # Beside claude-run the floor is 1; agentsview took 4.1 times as long as that.
+        yield _ratio(
+            "L1", "list of many sessions: text visible", ratio, 0.24, beside="agentsview", ours=told[many], peer=told["agentsview"]
+        )
+    else:
+        yield Row("L1", "list of many sessions: text visible", told[many]["text"], "ms", command=COMMAND, facts={"ours": told[many]})
+    yield _ratio("L2", "text, list of many / of a tenth", paired_ratio(runs[many], runs[few]), 1.3)
+    is_met = served["p50_ms"] <= 40 and served["p99_ms"] <= 100 and served["kilobytes"] <= 300 and told[many]["nodes"] <= 5_000
+    facts: dict[str, object] = {**served, "nodes": told[many]["nodes"]}
+    floor = "≤ 40 / 100 ms p50 / p99, 5,000 nodes, 300 kB"
+    yield Row("L3", "list: time of the server", served["p50_ms"], "ms p50", floor=floor, is_met=is_met, command=COMMAND, facts=facts)
+
+
+def rows(options: Options) -> Iterator[Row]:
+    yield from needs_generator(options, "S1", "S2", "S3", "S5", "S6", "L1", "L2", "L3")
+    if options.generator is None:
+        return
     from playwright.sync_api import sync_playwright
 
-    with tempfile.TemporaryDirectory(prefix="palimpsest-bench-") as folder, sync_playwright() as driver:
-        root = Path(folder)
-        small, large = make(options.generator, root, "e1000"), make(options.generator, root, "e100000")
-        with running(root / "sessions", small, large) as product:
-            measure_sessions(driver, product, small, large, options.rounds, dict(peer.split("=", 1) for peer in options.peer))
-        many = make(options.generator, root, "l10k")
-        with running(root / "list", many) as product:
-            cookies = sign_in(driver, product)
-            say("L3 list of 10,000", **server_time(product, "/", cookies))
-            say("L3 list in the browser", **medians(in_turns(driver, {"list": (f"{product.url}/", cookies)}, options.rounds)["list"]))
+    with sync_playwright() as driver:
+        yield from session_rows(driver, options)
+        yield from list_rows(driver, options)
 
 
 if __name__ == "__main__":
-    main()
+    run_alone(rows, __doc__)

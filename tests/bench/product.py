@@ -42,13 +42,18 @@ def free_port() -> int:
 
 
 @contextmanager
-def running(data_dir: Path, *paths: Path) -> Iterator[Product]:
-    """A product whose database holds the demo and the sessions under `paths`."""
+def running(data_dir: Path, *paths: Path, watch: Path | None = None) -> Iterator[Product]:
+    """A product whose database holds the demo and the sessions under `paths`, and which follows the folder `watch`."""
     port = free_port()
     environment = {**os.environ, "PALIMPSEST_DATA_DIR": str(data_dir), "PALIMPSEST_LOG_LEVEL": "WARNING", "PYTHONUNBUFFERED": "1"}
     environment.pop("DJANGO_SETTINGS_MODULE", None)
+    follows = ("--watch", str(watch)) if watch else ()
     process = subprocess.Popen(
-        [sys.executable, "manage.py", "up", "--port", str(port)], cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True
+        [sys.executable, "manage.py", "up", "--port", str(port), *follows],
+        cwd=ROOT,
+        env=environment,
+        stdout=subprocess.PIPE,
+        text=True,
     )
     try:
         name, password = _sign_in(process)

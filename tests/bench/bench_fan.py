@@ -1,0 +1,144 @@
+"""Measures what many open pages of one session get when it changes: how late, and how many messages a second.
+
+    python -m tests.bench.bench_fan [--quick]
+
+R3: 100 sockets on a session whose log grows ten times a second, and 1,000 sockets at twice a second; the clock runs from the
+commit until a socket has the message that holds it. R2: messages a second to 1,000 sockets. Pages are told at most four
+times a second, so that several events come in one message: what is measured is how old news are.
+"""
+
+import asyncio
+import base64
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from tests.bench.pages import signed_in_cookie
+from tests.bench.product import Product, running
+from tests.bench.rows import ROOT, Options, Row, quantile, run_alone
+
+COMMAND = "python -m tests.bench.bench_fan"
+WRITER = """
+import sys, time
+from sessions_app.events import log
+from sessions_app.events.actors import system_actor
+from sessions_app.events.types import EventType
+from sessions_app.models import Session
+session, count, gap = str(Session.objects.listed().first().pk), {count}, {gap}
+print("session", session, flush=True)
+input()
+begun = time.monotonic()
+for number in range(count):
+    time.sleep(max(0.0, begun + number * gap - time.monotonic()))
+    event = log.append(log.session_stream(session), EventType.SESSION_VIEWED, actor=system_actor("bench"))
+    print("wrote", event.seq, time.time(), flush=True)
+"""
+SEQ = re.compile(rb'id="live-cursor"[^>]*data-seq="(\d+)"')
+
+
+@dataclass
+class Heard:
+    """What all sockets got: (sequence, time of arrival) of each message, and how many there were."""
+
+    arrivals: list[tuple[int, float]] = field(default_factory=list)
+    messages: int = 0
+
+
+async def _frames(reader: asyncio.StreamReader) -> bytes:
+    """The next message of a websocket. Servers do not mask."""
+    head = await reader.readexactly(2)
+    length = head[1] & 0x7F
+    if length >= 126:
+        length = int.from_bytes(await reader.readexactly(2 if length == 126 else 8))
+    return await reader.readexactly(length)
+
+
+async def _follow(product: Product, session: str, cookie: str, heard: Heard, opened: asyncio.Semaphore) -> None:
+    host, port = product.url.removeprefix("http://").split(":")
+    reader, writer = await asyncio.open_connection(host, int(port), limit=1 << 20)
+    key = base64.b64encode(os.urandom(16)).decode()
+    request = [f"GET /ws/sessions/{session}/?after=0 HTTP/1.1", f"Host: {host}:{port}", f"Origin: {product.url}", f"Cookie: {cookie}"]
+    request += ["Upgrade: websocket", "Connection: Upgrade", f"Sec-WebSocket-Key: {key}", "Sec-WebSocket-Version: 13", "", ""]
+    writer.write("\r\n".join(request).encode())
+    answer = await reader.readuntil(b"\r\n\r\n")
+    assert b" 101 " in answer, answer
+    is_first = True
+    try:
+        while True:
+            message = await _frames(reader)
+            now = time.time()
+            if (said := SEQ.search(message)) is None:
+                continue
+            if is_first:
+                is_first = False
+                opened.release()
+                continue
+            heard.messages += 1
+            heard.arrivals.append((int(said.group(1)), now))
+    finally:
+        writer.close()
+
+
+async def fan_out(product: Product, cookie: str, clients: int, per_second: float, count: int) -> tuple[list[float], float]:
+    """(ages in milliseconds of the news in every message, at the sockets; messages a second)."""
+    gap = 1 / per_second
+    writer = await asyncio.create_subprocess_exec(
+        sys.executable, "manage.py", "shell", "-v0", "-c", WRITER.format(count=count, gap=gap),
+        cwd=ROOT, env=product.environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+    )  # fmt: skip
+    assert writer.stdout is not None
+    assert writer.stdin is not None
+    session = (await writer.stdout.readline()).decode().split()[1]
+    heard, opened = Heard(), asyncio.Semaphore(0)
+    tasks = []
+    for number in range(clients):
+        tasks.append(asyncio.create_task(_follow(product, session, cookie, heard, opened)))
+        if number % 25 == 24:
+            await asyncio.sleep(0.1)
+    for _ in range(clients):
+        await asyncio.wait_for(opened.acquire(), 120)
+    await asyncio.sleep(1)
+    writer.stdin.write(b"\n")
+    wrote: dict[int, float] = {}
+    begun = time.monotonic()
+    while line := (await writer.stdout.readline()).decode():
+        if line.startswith("wrote"):
+            _, seq, at = line.split()
+            wrote[int(seq)] = float(at)
+    lasted = time.monotonic() - begun
+    await asyncio.sleep(2)
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    last = max(wrote)
+    assert sum(seq >= last for seq, _ in heard.arrivals) >= clients, "a socket missed the last news"
+    ages = [(at - wrote[seq]) * 1_000 for seq, at in heard.arrivals if seq in wrote]
+    return ages, heard.messages / lasted
+
+
+def rows(options: Options) -> Iterator[Row]:
+    seconds = 3 if options.is_quick else 10
+    sets = (("100 x 10/s", 100, 10.0, 150), ("1,000 x 2/s", 200 if options.is_quick else 1_000, 2.0, 1_000))
+    with running(options.folder / "fan") as product:
+        cookie = signed_in_cookie(product)
+        for name, clients, per_second, floor_ms in sets:
+            ages, rate = asyncio.run(fan_out(product, cookie, clients, per_second, int(seconds * per_second)))
+            facts: dict[str, object] = {"p50_ms": round(quantile(ages, 0.5)), "messages_per_s": round(rate), "clients": clients}
+            yield Row(
+                id=f"R3 {name}",
+                what=f"{clients} open pages, {per_second:g} events/s: age of the newest news on arrival",
+                value=round(quantile(ages, 0.99)),
+                unit="ms p99",
+                floor=f"≤ {floor_ms} ms",
+                is_met=quantile(ages, 0.99) <= floor_ms,
+                command=COMMAND,
+                facts=facts,
+            )
+
+
+if __name__ == "__main__":
+    run_alone(rows, __doc__)
