@@ -4,8 +4,11 @@ import os
 import threading
 from typing import Any
 
+import structlog
 from celery.signals import celeryd_init, worker_ready, worker_shutdown
 from django.conf import settings
+
+logger = structlog.get_logger(__name__)
 
 _PATIENCE_S = 10.0
 
@@ -44,7 +47,7 @@ def prepare(**_: Any) -> None:
 
 
 @worker_ready.connect
-def start_sweeping(**_: Any) -> None:
+def start_sweeping(sender: Any = None, **_: Any) -> None:
     """In the worker's own process, never in a child of it: a sweep must not wait until a long task is done."""
     from project.sweeping import SweepThread  # noqa: PLC0415  needs the loaded applications
 
@@ -52,6 +55,7 @@ def start_sweeping(**_: Any) -> None:
     thread = SweepThread(at_start=False, beside=_rounds.lock)
     thread.start()
     _sweeps.append(thread)
+    logger.info("worker_ready", worker=getattr(sender, "hostname", ""))
 
 
 @worker_shutdown.connect

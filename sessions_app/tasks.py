@@ -32,7 +32,8 @@ def run_compaction(compaction_id: str) -> None:
 def import_sessions(run_id: str) -> None:
     _begin()
     if not imports.run_import(uuid.UUID(run_id), must_end=_is_ending):
-        raise Reject("the worker stops", requeue=True)
+        # Anew, not by giving this one back: what the child of a pool gives back as its worker ends gets lost.
+        queue.enqueue(queue.IMPORT_SESSIONS, run_id)
 
 
 def _begin() -> None:

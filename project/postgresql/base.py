@@ -13,7 +13,7 @@ from json import dumps
 from typing import Any
 
 from django.conf import settings
-from django.db.backends.postgresql import base, operations
+from django.db.backends.postgresql import base, creation, operations
 from django.db.backends.postgresql.psycopg_any import get_adapters_template
 from psycopg.adapt import AdaptersMap, Loader
 from psycopg.types.json import Json, JsonDumper
@@ -73,6 +73,15 @@ class DatabaseOperations(operations.DatabaseOperations):
         return str(super().lookup_cast(lookup_type, internal_type))
 
 
+class DatabaseCreation(creation.DatabaseCreation):
+    """Makes and removes the database of the tests."""
+
+    def _destroy_test_db(self, test_database_name: str, verbosity: int) -> None:  # noqa: ARG002
+        # A thread or a process that a test left behind still has a connection.
+        with self._nodb_cursor() as cursor:
+            cursor.execute(f"DROP DATABASE {self.connection.ops.quote_name(test_database_name)} WITH (FORCE)")
+
+
 class DatabaseWrapper(base.DatabaseWrapper):
     data_types = {  # noqa: RUF012
         **base.DatabaseWrapper.data_types,
@@ -85,6 +94,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
         **dict.fromkeys(("CharField", "SlugField", "TextField"), 'COLLATE "C"'),
     }
     ops_class = DatabaseOperations
+    creation_class = DatabaseCreation
 
     def get_connection_params(self) -> dict[str, Any]:
         return {**super().get_connection_params(), "context": adapters(self.timezone)}

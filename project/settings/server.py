@@ -1,11 +1,9 @@
 """The distributed form: PostgreSQL, Redis, a broker, and any number of web processes and workers."""
 
-from kombu import Queue
-
 from project.settings.base import *  # noqa: F403
 from project.settings.base import ENV, IS_HTTPS, MIDDLEWARE, ROOT
 from project.settings.env import data_directory
-from project.settings.services import broker_url, channel_layers, database, secret_key
+from project.settings.services import broker_url, channel_layers, database, secret_key, task_queues
 
 DATA_DIR = data_directory(ENV, ROOT)
 # The database belongs to others as well: nothing migrates it without being asked, and it is filled with no demo.
@@ -16,7 +14,7 @@ SECRET_KEY = secret_key(ENV)
 
 CELERY_BROKER_URL = broker_url(ENV)
 # A worker that is told no queues takes from both.
-CELERY_TASK_QUEUES = [Queue(name) for name in ("compactions", "imports")]
+CELERY_TASK_QUEUES = task_queues()
 # A broker that is away comes back: a worker waits for it, for as long as it takes.
 CELERY_BROKER_CONNECTION_MAX_RETRIES = None
 # Whoever asks for something does not wait for it: the sweep queues what could not be queued.

@@ -5,6 +5,7 @@ from urllib.parse import urlsplit
 
 import environ
 from django.core.exceptions import ImproperlyConfigured
+from kombu import Exchange, Queue
 
 from project.settings.env import Env
 
@@ -62,6 +63,11 @@ def broker_url(env: Env) -> str:
         return env.text("REDIS_URL")
     schemes = ("redis", "rediss", "amqp", "amqps")
     return address(env, "BROKER_URL", schemes, "tasks are queued in Redis or RabbitMQ.")
+
+
+def task_queues() -> list[Queue]:
+    """Both queues: a worker that is told none takes from each in turn."""
+    return [Queue(name, Exchange(name), routing_key=name) for name in ("compactions", "imports")]
 
 
 def secret_key(env: Env) -> str:

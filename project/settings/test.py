@@ -11,11 +11,12 @@ from project.settings.base import ENV
 DATA_DIR = Path(tempfile.mkdtemp(prefix="palimpsest-test-"))
 SECRET_KEY = "test"  # noqa: S105
 if settings_module(os.environ) == SERVER:
-    from project.settings.services import broker_url, channel_layers, database
+    from project.settings.services import broker_url, channel_layers, database, task_queues
 
     DATABASES = {"default": database(ENV)}
     CHANNEL_LAYERS = channel_layers(ENV)
     CELERY_BROKER_URL = broker_url(ENV)
+    CELERY_TASK_QUEUES = task_queues()
 else:
     from project.settings.embedded import CELERY_BROKER_TRANSPORT_OPTIONS, CELERY_BROKER_URL, CHANNEL_LAYERS, DATABASES  # noqa: F401
 

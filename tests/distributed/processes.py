@@ -1,0 +1,66 @@
+"""Processes of the distributed form, started as the README says."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+BIN = Path(sys.executable).parent
+PATIENCE_S = 60
+
+
+class Process:
+    """One running program and what it printed. It leads a group, so that its children end with it."""
+
+    def __init__(self, arguments: list[str], environment: dict[str, str], log: Path, port: int = 0) -> None:
+        self.port = port
+        self._log = log
+        with log.open("w") as output:
+            self._process = subprocess.Popen(
+                arguments,
+                cwd=ROOT,
+                env=environment | {"PYTHONUNBUFFERED": "1"},
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+
+    @property
+    def said(self) -> str:
+        return self._log.read_text()
+
+    def wait_for(self, text: str) -> None:
+        until = time.monotonic() + PATIENCE_S
+        while text not in self.said:
+            assert self._process.poll() is None, self.said
+            assert time.monotonic() < until, self.said
+            time.sleep(0.05)
+
+    def ask_to_end(self) -> None:
+        self._process.send_signal(signal.SIGTERM)
+
+    def wait_for_end(self) -> int:
+        return self._process.wait(PATIENCE_S)
+
+    def kill(self) -> None:
+        """The whole group at once, as a machine that loses its power."""
+        if self._process.poll() is None:
+            os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait(PATIENCE_S)
+
+
+def worker(environment: dict[str, str], log: Path, pool: str, *options: str) -> Process:
+    command = [str(BIN / "celery"), "-A", "project", "worker", "--loglevel", "INFO", "--pool", pool, "--concurrency", "2"]
+    return Process([*command, "--hostname", f"{log.stem}@test", *options], environment, log)
+
+
+def web(environment: dict[str, str], log: Path) -> Process:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = int(probe.getsockname()[1])
+    return Process([str(BIN / "daphne"), "-b", "127.0.0.1", "-p", str(port), "project.asgi:application"], environment, log, port)
