@@ -83,7 +83,8 @@ def test_every_message_is_one_record_and_every_byte_is_kept(path):
     report = reading.report()
     told = Counter(message["role"] for message in messages_in(path))
     assert {kind: count for kind, count in report.by_kind.items() if kind != "envelope"} == told
-    assert report.by_problem == {}
+    is_open = path.parent.name == "litellm-log"  # its answer ends with a call
+    assert report.by_problem == ({"unanswered_call": 1} if is_open else {})
     assert report.lines == len(path.read_bytes().splitlines())
     assert sum(record.entry is not None and record.kind != "envelope" for record in records) == told.total()
 
