@@ -169,7 +169,7 @@ class _TsVector(SearchIndex):
     def ranked(self, query: SearchQuery, filters: SearchFilters, after: tuple[float, int] | None, limit: int) -> list[Row]:
         condition, values = filters.conditions()
         inner = (
-            "SELECT -ts_rank(w.words, q, 1)::float8 AS rank, w.entry_id AS id FROM to_tsquery('simple', %s) q, search_words w"  # noqa: S608
+            "SELECT -ts_rank(w.words, q, 1)::float8 AS rank, w.entry_id AS id FROM CAST(%s AS tsquery) q, search_words w"  # noqa: S608
             " JOIN {entry} e ON e.id = w.entry_id JOIN {session} s ON s.id = e.session_id WHERE w.words @@ q" + condition
         )
         found: list[object] = [self.expression(query), *values]
@@ -182,7 +182,7 @@ class _TsVector(SearchIndex):
     def in_order(self, query: SearchQuery, session: object, ids: tuple[int, int], limit: int) -> list[int]:
         sql = (
             "SELECT {place} FROM search_words w JOIN {entry} e ON e.id = w.entry_id"
-            " WHERE w.words @@ to_tsquery('simple', %s) AND w.entry_id BETWEEN %s AND %s AND e.session_id = %s"
+            " WHERE w.words @@ %s::tsquery AND w.entry_id BETWEEN %s AND %s AND e.session_id = %s"
             " ORDER BY w.entry_id LIMIT %s"
         )
         return [index for (index,) in rows_of(sql, [self.expression(query), *ids, session, limit])]
@@ -198,11 +198,11 @@ class _TsVector(SearchIndex):
     def having_words(self, query: SearchQuery, ids: Sequence[int]) -> set[int]:
         if not ids or not query.has_words:
             return set()
-        sql = "SELECT entry_id FROM search_words WHERE entry_id = ANY(%s) AND words @@ to_tsquery('simple', %s)"
+        sql = "SELECT entry_id FROM search_words WHERE entry_id = ANY(%s) AND words @@ %s::tsquery"
         return {key for (key,) in rows_of(sql, [list(ids), self.expression(query)])}
 
     def counted(self, query: SearchQuery, limit: int) -> int:
-        sql = "SELECT count(*) FROM (SELECT 1 FROM search_words WHERE words @@ to_tsquery('simple', %s) LIMIT %s) AS found"
+        sql = "SELECT count(*) FROM (SELECT 1 FROM search_words WHERE words @@ %s::tsquery LIMIT %s) AS found"
         return int(rows_of(sql, [self.expression(query), limit])[0][0])
 
 

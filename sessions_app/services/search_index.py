@@ -14,13 +14,16 @@ from django.db import IntegrityError, connection, transaction
 
 from sessions_app.models import Entry, SearchBlock, Session
 from sessions_app.selectors.search_state import lagging_sessions
-from sessions_app.selectors.search_text import blob_texts, blobs_of, fold, parts_of, pieces_of, searchable, spaced
+from sessions_app.selectors.search_text import blob_texts, blobs_of, fold, parts_of, pieces_of, searchable, spaced, words_of
 from sessions_app.services.write_turns import write_turn
 
 BLOCK_ENTRIES = 64
 BLOCK_CHARS = 256_000
 TRANSACTION_CHARS = 300_000
 """About 30 ms of writing."""
+
+LONGEST_LEXEME, LAST_POSITION, POSITIONS = 500, 16_383, 255
+"""What a `tsvector` of PostgreSQL holds: characters of a word (bytes, in fact, so fewer), places in a text, places of a word."""
 
 _READ_ENTRIES = 256
 
@@ -150,15 +153,19 @@ def _insert(words: list[tuple[int, str]], grams: list[tuple[int, str]]) -> None:
             cursor.executemany("INSERT INTO search_grams (rowid, text) VALUES (%s, %s)", grams)
         else:
             cursor.executemany(
-                "INSERT INTO search_words (entry_id, words) VALUES (%s, to_tsvector('simple', %s)) ON CONFLICT DO NOTHING",
-                [(key, _plain(text)) for key, text in words],
+                "INSERT INTO search_words (entry_id, words) VALUES (%s, %s::tsvector) ON CONFLICT DO NOTHING",
+                [(key, _vector(text)) for key, text in words],
             )
             cursor.executemany("INSERT INTO search_grams (block_id, text) VALUES (%s, %s)", grams)
 
 
-def _plain(text: str) -> str:
-    """Words and nothing else: PostgreSQL's own parser would make addresses and numbers of signs between them."""
-    return "".join(letter if letter.isalnum() else " " for letter in fold(spaced(text)))
+def _vector(text: str) -> str:
+    """A text as a `tsvector` is written, by our own words: PostgreSQL's parser has its own opinion of what is one, by its locale."""
+    places: dict[str, list[int]] = {}
+    for place, word in enumerate(words_of(text), 1):
+        if len(word) <= LONGEST_LEXEME:
+            places.setdefault(fold(word), []).append(min(place, LAST_POSITION))
+    return " ".join(f"'{word}':{','.join(map(str, found[:POSITIONS]))}" for word, found in places.items())
 
 
 def forget_session(session_id: uuid.UUID) -> None:
