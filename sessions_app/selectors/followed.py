@@ -41,7 +41,7 @@ def changes_after(session_id: uuid.UUID | str, seq: int) -> Changes:
 def list_cursor() -> int:
     """Where the list begins to follow: it reads this before its rows. A number of the database's own. One query."""
     if connection.vendor == "postgresql":
-        return _transactions()[0]
+        return _oldest_transaction()
     return _last_event()
 
 
@@ -51,11 +51,10 @@ def sessions_changed_after(cursor: int) -> tuple[tuple[uuid.UUID, ...], int]:
     Nothing is passed over. On PostgreSQL something may be told twice, while a transaction that began earlier is under way.
     """
     if connection.vendor == "postgresql":
-        # Asked first: whatever ends between the two statements is told now, and once more.
-        new_cursor, end = _transactions()
         with connection.cursor() as statement:
-            statement.execute(_OF_TRANSACTIONS, [cursor, end, MAX_CHANGED_SESSIONS])
-            return _sessions([stream for stream, _ in statement.fetchall()]), new_cursor
+            statement.execute(_OF_TRANSACTIONS, [cursor, MAX_CHANGED_SESSIONS])
+            told = statement.fetchall()
+        return _sessions([stream for _, stream in told if stream is not None]), told[0][0]
     rows = Event.objects.filter(pk__gt=cursor).values("stream").annotate(last=Max("pk")).order_by("-last")
     found = list(rows[:MAX_CHANGED_SESSIONS])
     return _sessions([row["stream"] for row in found]), found[0]["last"] if found else min(cursor, _last_event())
@@ -70,25 +69,28 @@ def _last_event() -> int:
     return Event.objects.aggregate(last=Max("pk"))["last"] or 0
 
 
-def _transactions() -> tuple[int, int]:
-    """(the oldest transaction that is still under way, the one that would begin next): all before the first have ended.
+def _oldest_transaction() -> int:
+    """The oldest transaction that is still under way: all before it have ended.
 
     Events get their numbers before they are committed, and may be committed in another order; so on PostgreSQL a cursor
     names a transaction, not an event.
     """
     with connection.cursor() as cursor:
-        cursor.execute(_UNDER_WAY)
-        oldest, following = cursor.fetchone()
-    return oldest, following
+        cursor.execute("SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint")
+        row = cursor.fetchone()
+    return int(row[0])
 
 
-_UNDER_WAY = """
-SELECT pg_snapshot_xmin(now)::text::bigint, pg_snapshot_xmax(now)::text::bigint FROM pg_current_snapshot() AS now
-"""
 # The upper end: a database that was put back into another server holds numbers that this one has not reached.
 _OF_TRANSACTIONS = f"""
-SELECT stream, max(id) AS last FROM "{Event._meta.db_table}"
-WHERE transaction_number >= %s AND transaction_number < %s AND stream LIKE '{SESSION_PREFIX}%%' GROUP BY stream ORDER BY last DESC LIMIT %s
+WITH seen AS (
+    SELECT pg_snapshot_xmin(now)::text::bigint AS oldest, pg_snapshot_xmax(now)::text::bigint AS following FROM pg_current_snapshot() AS now
+), changed AS (
+    SELECT stream, max(id) AS last FROM "{Event._meta.db_table}"
+    WHERE transaction_number >= %s AND transaction_number < (SELECT following FROM seen) AND stream LIKE '{SESSION_PREFIX}%%'
+    GROUP BY stream ORDER BY last DESC LIMIT %s
+)
+SELECT seen.oldest, changed.stream FROM seen LEFT JOIN changed ON true ORDER BY changed.last DESC
 """  # noqa: S608  names of our own
 
 
