@@ -6,19 +6,22 @@ stream *and* its head were cut off together: for that, heads are kept somewhere 
 """
 
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from hashlib import sha256
+from multiprocessing import get_context
 from typing import Any
 from uuid import UUID
 
 import orjson
-from django.db import connection
+from django.db import connection, connections
 
 from sessions_app import prepared
 from sessions_app.events.log import HASHED_FIELDS
 from sessions_app.models import Event, EventStream
 
 ROWS_AT_ONCE = 2_000
+MANY_EVENTS = 50_000  # fewer are read before another process has started
 LOOK_AROUND = 8
 """An event that does not fit is tried at so many places before and behind its own: it may have been moved."""
 
@@ -80,12 +83,43 @@ def verify_stream(name: str) -> Verdict:
     return Verdict(name, seq, previous, seq + 1 if reason else None, reason)
 
 
-def verify_all() -> tuple[Walk, list[Verdict]]:
-    """Reads the whole log. Returns the walk, and the verdicts on the streams that are broken."""
+def verify_named(name: str) -> Verdict:
+    """The same of a stream that somebody named: that it should exist."""
+    verdict = verify_stream(name)
+    if verdict.events or verdict.broken_at is not None or prepared.exists(EventStream, name=name):
+        return verdict
+    return Verdict(name, 0, b"", 1, "there is no such stream")
+
+
+def verify_all(*, processes: int = 1) -> tuple[Walk, list[Verdict]]:
+    """Reads the whole log. Returns the walk, and the verdicts on the streams that are broken.
+
+    `processes`: a long log may be read by so many at once. Only for a command, which nothing else runs in.
+    """
     walk = Walk(up_to=newest_id())
+    if processes > 1 and walk.up_to >= MANY_EVENTS:
+        _walk_in_parts(walk, processes)
     while not walk.is_done:
         resume(walk, ROWS_AT_ONCE)
     return walk, faults_of(walk)
+
+
+def _walk_in_parts(walk: Walk, processes: int) -> None:
+    """Takes the walk to its end, but for the comparison with the heads."""
+    edges = [walk.up_to * part // processes for part in range(processes + 1)]
+    connections.close_all()  # a connection must not be shared with a child
+    with ProcessPoolExecutor(processes, mp_context=get_context("fork"), initializer=connections.close_all) as pool:
+        for events, suspects in pool.map(_walk_part, edges[:-1], edges[1:]):
+            walk.events += events
+            walk.suspects |= suspects
+    walk.last_id = walk.up_to
+
+
+def _walk_part(first: int, last: int) -> tuple[int, set[str]]:
+    part = Walk(up_to=last, last_id=first)
+    while _look_at_some(part, ROWS_AT_ONCE):
+        pass
+    return part.events, part.suspects
 
 
 def newest_id() -> int:
@@ -100,6 +134,13 @@ def faults_of(walk: Walk) -> list[Verdict]:
 
 def resume(walk: Walk, most: int) -> None:
     """Looks at up to `most` further events. After the last one it compares the ends of all streams with their heads."""
+    if not _look_at_some(walk, most):
+        walk.suspects.update(_ends_that_differ())
+        walk.is_done = True
+
+
+def _look_at_some(walk: Walk, most: int) -> bool:
+    """False when there are no more after these."""
     rows = _rows("id > %s AND id <= %s ORDER BY id", (walk.last_id, walk.up_to), most)
     ends, suspects = walk._ends, walk.suspects
     for row in rows:
@@ -111,9 +152,7 @@ def resume(walk: Walk, most: int) -> None:
     walk.events += len(rows)
     if rows:
         walk.last_id = rows[-1][_ID]
-    if len(rows) < most:
-        suspects.update(_ends_that_differ())
-        walk.is_done = True
+    return len(rows) == most
 
 
 def _before(stream: str, seq: int) -> tuple[int, bytes]:
@@ -179,7 +218,7 @@ def _written_at(stream: str, seq: int) -> int | None:
 def _difference(head: tuple[Any, ...] | None, seq: int, last_hash: bytes) -> str:
     """How the head of a stream differs from its end; empty where it does not."""
     if head is None:
-        return "its head is missing, so that nothing tells where it ends" if seq else "there is no such stream"
+        return "its head is missing, so that nothing tells where it ends" if seq else ""  # nothing was ever written there
     if head[0] > seq:
         return f"events at its end are missing: its head names event {head[0]}"
     if head[0] < seq:

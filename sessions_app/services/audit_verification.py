@@ -1,5 +1,6 @@
 """Verification of the whole log from a page: in steps of a second, so that it can be watched, and left at any time."""
 
+import os
 import time
 from dataclasses import dataclass
 
@@ -92,7 +93,7 @@ def step(*, actor: Actor, state: str = "", total: int = 0) -> Run:
 def verify_one(*, actor: Actor, stream: str) -> Verdict:
     """Verifies one stream at once, and writes that down. Raises what `permissions.require` raises."""
     require(actor, Action.AUDIT, target=TARGET)
-    verdict = verify.verify_stream(stream)
+    verdict = verify.verify_named(stream)
     log.append(
         log.SECURITY,
         EventType.AUDIT_VERIFIED,
@@ -145,11 +146,11 @@ def verify_everything(*, actor: Actor, streams: list[str], anchors: list[Anchor]
     started = time.monotonic()
     up_to = verify.newest_id()
     if streams:
-        verdicts = [verify.verify_stream(name) for name in streams]
+        verdicts = [verify.verify_named(name) for name in streams]
         broken = [verdict for verdict in verdicts if verdict.broken_at is not None]
         events = sum(verdict.events for verdict in verdicts)
     else:
-        walk, broken = verify.verify_all()
+        walk, broken = verify.verify_all(processes=os.cpu_count() or 1)
         events = walk.events
     lost = list(verify.broken_anchors(anchors))
     run = Run(up_to=up_to, total=events, events=events, elapsed_s=time.monotonic() - started)

@@ -10,7 +10,7 @@ from sessions_app.events import log
 from sessions_app.events.actors import system_actor
 from sessions_app.events.log import event_hash
 from sessions_app.events.types import EventType
-from sessions_app.events.verify import Anchor, Walk, broken_anchors, faults_of, newest_id, resume, verify_all, verify_stream
+from sessions_app.events.verify import Anchor, Walk, broken_anchors, faults_of, newest_id, resume, verify_all, verify_named, verify_stream
 from sessions_app.models import Event, EventStream
 
 pytestmark = pytest.mark.django_db
@@ -176,8 +176,11 @@ def test_an_end_that_was_cut_off_together_with_its_head_is_only_found_by_a_head_
     assert ["another event" in verdict.reason for verdict in broken_anchors([kept])] == [True]
 
 
-def test_a_stream_that_does_not_exist_is_not_whole():
-    assert verify_stream("session:nothing").reason == "there is no such stream"
+def test_a_stream_without_events_is_whole_and_one_that_somebody_names_must_exist():
+    assert verify_stream("session:nothing").broken_at is None
+    assert verify_named("session:nothing").reason == "there is no such stream"
+    write(1)
+    assert verify_named(STREAM).broken_at is None
 
 
 @pytest.fixture
@@ -240,3 +243,31 @@ def test_a_file_without_heads_is_refused_in_words(content, tmp_path):
     with pytest.raises(CommandFailure, match=r"Nothing was verified") as refused:
         call_command("verify_events", "--heads", str(path))
     assert refused.value.returncode == 2
+
+
+def test_several_processes_find_what_one_finds(tmp_path):
+    import os
+    import subprocess
+    import sys
+
+    script = """
+import django; django.setup()
+from django.core.management import call_command
+call_command("migrate", verbosity=0)
+from sessions_app.events import log, verify
+from sessions_app.events.actors import system_actor
+from sessions_app.events.types import EventType
+from sessions_app.models import Event
+for number in range(40):
+    log.append(f"session:{number % 3}", EventType.ENTRIES_APPENDED, actor=system_actor("test"), payload={"number": number})
+verify.MANY_EVENTS = 1
+walk, broken = verify.verify_all(processes=3)
+assert (walk.events, broken) == (40, []), broken
+Event.objects.filter(stream="session:1", seq=9).update(reason="changed")
+Event.objects.filter(stream="session:2", seq=4).delete()
+walk, broken = verify.verify_all(processes=3)
+print([(verdict.stream, verdict.broken_at) for verdict in broken])
+"""
+    environment = {**os.environ, "PALIMPSEST_DATA_DIR": str(tmp_path), "DJANGO_SETTINGS_MODULE": "project.settings.embedded"}
+    said = subprocess.run([sys.executable, "-c", script], env=environment, check=True, capture_output=True, text=True)
+    assert said.stdout.splitlines()[-1] == "[('session:1', 9), ('session:2', 4)]"
