@@ -5,10 +5,12 @@ It may run in several processes at once: every change is a conditional one.
 
 import time
 import uuid
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from django.conf import settings
 from django.db import connection, transaction
 from django.db.models import Q
 from django.db.models.functions import Coalesce, Now
@@ -37,8 +39,9 @@ IMPORT_UNCLAIMED_S = 120
 INDEX_S = 2
 """So long a round may fill the search index: with what came before there was one, or otherwise than by an import."""
 
-AHEAD_S = 15
-JUMP_S = 5
+ORPHAN_S = 3_600
+AHEAD_S = 15  # no clock of ours is that much ahead of the database's
+JUMP_S = 5  # more than two clocks differ within a round
 QUIET_S = 300
 """A session that is said to be at work, but wrote nothing for so long, is idle."""
 
@@ -54,6 +57,7 @@ class SweepReport:
     expired: int = 0
     imports_failed: int = 0
     imports_requeued: int = 0
+    uploads_removed: int = 0
     idled: int = 0
     indexed: int = 0
     sign_ins_ended: int = 0
@@ -77,6 +81,7 @@ def sweep(*, at_start: bool = False) -> SweepReport:
         requeued=_requeue(unclaimed_s),
         imports_failed=_fail_silent_imports() if is_steady else 0,
         imports_requeued=_requeue_imports(0 if at_start else IMPORT_UNCLAIMED_S),
+        uploads_removed=_remove_orphans() if at_start else 0,
         idled=_idle_quiet_sessions(),
         indexed=search_index.index_lagging(for_s=INDEX_S),
         sign_ins_ended=forget_ended(),
@@ -188,6 +193,19 @@ def _requeue_imports(unclaimed_s: int) -> int:
         with transaction.atomic():
             if old.filter(pk=run_id).update(heartbeat_at=Now()):
                 queue.enqueue(queue.IMPORT_SESSIONS, str(run_id))
+                count += 1
+    return count
+
+
+def _remove_orphans() -> int:
+    """Removes what a process that was killed left among the uploads: nobody knows it, and nobody wrote to it for an hour."""
+    folder = Path(settings.DATA_DIR) / "uploads"
+    known = set(ImportRun.objects.filter(state__in=(ImportState.QUEUED, ImportState.RUNNING)).values_list("staged_path", flat=True))
+    count = 0
+    for file in folder.iterdir() if folder.is_dir() else ():
+        with suppress(OSError):
+            if str(file) not in known and time.time() - file.stat().st_mtime > ORPHAN_S:
+                file.unlink()
                 count += 1
     return count
 

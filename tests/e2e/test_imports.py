@@ -1,6 +1,7 @@
 """Importing by the upload page, in a real browser."""
 
 import re
+import zipfile
 from datetime import UTC, datetime
 
 import pytest
@@ -51,3 +52,16 @@ def test_a_file_of_another_kind_is_refused_in_words(open_as, operator, files, in
     page = open_as(operator)
     upload(page, files["foreign"])
     page.get_by_text(re.compile("no session file|could not be read|can't be read", re.IGNORECASE)).first.wait_for()
+
+
+def test_an_uploaded_archive_is_told_member_by_member(open_as, operator, files, in_thread, tmp_path):
+    packed = tmp_path / "all.zip"
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.write(files["good"], "tickets/ticket.jsonl")
+        archive.write(files["good"], "../outside.jsonl")
+    page = open_as(operator)
+    upload(page, packed)
+    page.get_by_text("its name leads out of the archive").wait_for()
+    page.get_by_role("cell", name="all.zip/tickets/ticket.jsonl").wait_for()
+    page.get_by_role("link", name=re.compile("Ticket 48213")).click()
+    page.get_by_role("log").get_by_text("Customer 48213 says").first.wait_for()

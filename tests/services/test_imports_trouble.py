@@ -1,7 +1,9 @@
 """Imports that are interrupted, refused or fed with rubbish: a clear sentence, and nothing half-done."""
 
 import io
+import os
 import random
+from pathlib import Path
 
 import pytest
 from django.db import connection
@@ -10,7 +12,7 @@ from sessions_app.events.actors import Actor
 from sessions_app.models import ActorKind, Entry, Event, ImportRun, Session
 from sessions_app.models.import_run import ImportState
 from sessions_app.permissions import ActionRefused, NoAccess
-from sessions_app.services import imports
+from sessions_app.services import imports, sweeper
 from sessions_app.services.compactions.request import request
 from sessions_app.services.compactions.run import run_compaction
 from sessions_app.services.imports import writer as writing
@@ -275,3 +277,16 @@ def test_an_upload_whose_process_ends_waits_again_and_can_still_be_cancelled(ope
     assert imports.cancel_import(actor=operator_actor, run_id=run.pk).state == ImportState.CANCELLED
     assert imports.run_import(run.pk) is True
     assert list((tmp_path / "uploads").iterdir()) == []
+
+
+@pytest.mark.django_db
+def test_what_a_killed_process_left_among_the_uploads_is_removed_at_the_next_start(operator_actor, settings, tmp_path):
+    settings.DATA_DIR = tmp_path
+    run = imports.request_upload(actor=operator_actor, upload=io.BytesIO(encode(rows())), name=f"{SESSION}.jsonl")
+    left, young = tmp_path / "uploads" / "member-left", tmp_path / "uploads" / "young"
+    for file in (left, young):
+        file.write_bytes(b"x")
+    for file in (left, Path(run.staged_path)):
+        os.utime(file, (1, 1))
+    assert sweeper.sweep(at_start=True).uploads_removed == 1
+    assert {file.name for file in (tmp_path / "uploads").iterdir()} == {"young", Path(run.staged_path).name}

@@ -1,12 +1,14 @@
 """Guessing passwords: locked by name and address, the same for names that nobody has, and lifted by an admin or by time."""
 
 import re
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 
 import pytest
 import time_machine
 from axes.models import AccessAttempt
 from django.core.management import CommandError, call_command
+from django.db import connection
 from django.test import Client
 
 from sessions_app.events.log import SECURITY
@@ -138,3 +140,18 @@ def test_who_may_not_manage_users_lifts_nothing(client: Client, support, operato
     browser.force_login(operator)
     assert browser.post("/users/unlock/", {"key": "ana"}).status_code == 403
     assert sign_in(client, "ana", PASSWORD).status_code == 429
+
+
+@pytest.mark.django_db(transaction=True)
+def test_guesses_that_come_at_once_are_all_counted(support):
+    def guess_once(_: int) -> int:
+        try:
+            return sign_in(Client(), "ana").status_code
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(6) as pool:
+        answers = list(pool.map(guess_once, range(6)))
+    assert set(answers) <= {422, 429}
+    assert AccessAttempt.objects.get().failures_since_start >= 5
+    assert sign_in(Client(), "ana", PASSWORD).status_code == 429
