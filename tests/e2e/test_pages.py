@@ -44,6 +44,12 @@ def addresses(session) -> dict[str, str]:
         "events": reverse("session-events", args=[session.pk]),
         "raw": reverse("session-raw", args=[session.pk]),
         "imports": "/imports/",
+        "search": "/search/",
+        "search, hits": "/search/?q=the",
+        "search, parts of words": "/search/?q=ompac&role=assistant",
+        "search, nothing found": "/search/?q=nothing+like+this",
+        "session, searched": f"{detail}?q=the",
+        "session, at a hit": f"{detail}?q=the&layout=canonical&at={entry.index}",
         "nowhere": "/nowhere/",
     }
 
@@ -108,7 +114,12 @@ def test_filters_change_the_address_so_that_what_is_seen_can_be_shared(open_as, 
 def test_pages_read_well_on_a_narrow_screen(open_as, support, furnished):
     page = open_as(support)
     page.set_viewport_size({"width": 390, "height": 844})
-    for path in ("/", reverse("session-detail", args=[furnished.pk])):
+    for path in (
+        "/",
+        reverse("session-detail", args=[furnished.pk]),
+        "/search/?q=the",
+        f"{reverse('session-detail', args=[furnished.pk])}?q=the&at=3",
+    ):
         page.goto(path)
         page.get_by_role("main").wait_for()
         assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth + 1")
