@@ -1,6 +1,7 @@
 """Codex's own compactions as view plans: what it sends afterwards, in its order."""
 
 import hashlib
+from array import array
 from typing import Any
 
 from sessions_app.engine.entries import Segment, SyntheticMessage
@@ -9,6 +10,7 @@ from sessions_app.readers.base import AgentCheckpoint, ParsedEntry
 from sessions_app.readers.claude_code_parts import json_text, text_of
 from sessions_app.readers.codex_parts import texts_of
 from sessions_app.readers.codex_rows import SUMMARY_ITEMS, is_injected
+from sessions_app.readers.compact import NONE, CompactMap
 
 UNREADABLE = "[A summary that only its provider can read stands here: {size} characters of ciphertext.]"
 _ROLES = {"assistant": Role.ASSISTANT, "developer": Role.SYSTEM, "system": Role.SYSTEM}
@@ -23,7 +25,8 @@ class CheckpointCollector:
 
     def __init__(self) -> None:
         self.checkpoints: list[AgentCheckpoint] = []
-        self._places: dict[bytes, list[int]] = {}  # what an item says → the ordinals of its entries
+        self._places = CompactMap()  # what an item says → the newest of its entries, by its number here
+        self._ordinals, self._earlier = array("i"), array("i")  # number → ordinal, and the number of the one before of the same words
         self._prompts: list[int] = []
         self._leading: list[int] = []  # base instructions
         self._divider: int | None = None  # of a boundary behind which nothing was said yet
@@ -44,7 +47,10 @@ class CheckpointCollector:
             self._undecided.trigger, self._undecided = Trigger.THRESHOLD, None
         if is_injected(item) or item.get("type") == "reasoning":
             return  # the agent writes these anew
-        self._places.setdefault(_digest(item), []).append(ordinal)
+        digest = _digest(item)
+        self._earlier.append(self._places.get(digest))
+        self._places.set(digest, len(self._ordinals))
+        self._ordinals.append(ordinal)
         if entry.role is Role.USER and not entry.meta:
             self._prompts.append(ordinal)
 
@@ -57,8 +63,10 @@ class CheckpointCollector:
     def forget_from(self, ordinal: int) -> None:
         """Turns from this entry on were taken back: plans no longer name them."""
         self._prompts = [prompt for prompt in self._prompts if prompt < ordinal]
-        for places in self._places.values():
-            places[:] = [place for place in places if place < ordinal]
+        for number in range(len(self._ordinals) - 1, -1, -1):
+            if self._ordinals[number] < ordinal:
+                break
+            self._ordinals[number] = NONE
 
     def joins(self, *, is_row: bool = False) -> int | None:
         """The boundary to which a row belongs that tells of a compaction now, or `None` when it begins another.
@@ -117,7 +125,7 @@ class CheckpointCollector:
         used: set[int] = set()
         found: list[Segment] = []
         for item in items:
-            places = [] if is_injected(item) else self._places.get(_digest(item), [])
+            places = [] if is_injected(item) else self._places_of(item)
             place = next((place for place in places if place not in used), None)
             if place is not None:
                 used.add(place)
@@ -125,6 +133,16 @@ class CheckpointCollector:
             else:
                 found += _spoken(item)
         return found
+
+    def _places_of(self, item: dict[str, Any]) -> list[int]:
+        """The entries that say the same, in their order."""
+        places: list[int] = []
+        number = self._places.get(_digest(item))
+        while number != NONE:
+            if self._ordinals[number] != NONE:
+                places.append(self._ordinals[number])
+            number = self._earlier[number]
+        return places[::-1]
 
 
 def _spoken(item: dict[str, Any]) -> list[Segment]:

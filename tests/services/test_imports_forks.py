@@ -217,6 +217,6 @@ def test_the_pages_of_a_session_and_its_fork_lead_to_each_other_and_the_list_tel
     session, origin = session_of(OTHER), session_of(FIRST)
     page = client.get(f"/sessions/{session.pk}/").content.decode()
     assert f'fork of <a class="link" href="/sessions/{origin.pk}/">' in page
-    assert "4 of its entries are copies, counted where they are from" in page
+    assert "4 of its entries were copied from there, where their cost counts" in page
     assert f'forked as <a class="link" href="/sessions/{session.pk}/">' in client.get(f"/sessions/{origin.pk}/").content.decode()
     assert client.get("/").content.decode().count(">fork</span>") == 1
