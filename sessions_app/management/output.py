@@ -42,14 +42,14 @@ def error_document(failure: CommandFailure) -> str:
     return json_text({"error": error | {"retryable": failure.end == Exit.BUSY}})
 
 
-def plain_line(text: object) -> str:
-    """Text as one line on which nothing acts on the terminal."""
-    return " ".join(visible(str(text)).split())
-
-
 def plain_text(text: str) -> str:
     """Text of several lines on which nothing acts on the terminal; colours and other sequences are taken out."""
     return visible(strip_ansi(text) if ESCAPE in text else text)
+
+
+def plain_line(text: object) -> str:
+    """Text as one line on which nothing acts on the terminal."""
+    return " ".join(plain_text(str(text)).split())
 
 
 def width_of(text: str) -> int:

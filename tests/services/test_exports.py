@@ -90,7 +90,7 @@ def test_runs_are_listed_newest_first_with_what_came_of_each_file(tmp_path):
 def run_command(*arguments: str) -> tuple[int, str, str]:
     out, err, code = io.StringIO(), io.StringIO(), 0
     try:
-        call_command(*arguments, stdout=out, stderr=err, skip_checks=True)
+        call_command(*arguments, stdout=out, stderr=err)
     except SystemExit as ended:
         code = int(ended.code or 0)
     return code, out.getvalue(), err.getvalue()
@@ -110,10 +110,10 @@ def test_the_command_ends_with_1_when_something_failed_and_says_what(tmp_path):
     assert "There is no file or folder" in err
 
 
-def test_the_command_ends_with_2_for_a_user_who_is_not_there(tmp_path):
+def test_the_command_ends_with_4_for_a_user_who_is_not_there(tmp_path):
     with pytest.raises(CommandError) as raised:
-        call_command("import_sessions", str(write(tmp_path)), "--as", "nobody", skip_checks=True)
-    assert raised.value.returncode == 2
+        call_command("import_sessions", str(write(tmp_path)), "--as", "nobody")
+    assert raised.value.returncode == 4
     assert Session.objects.count() == 0
 
 
@@ -130,7 +130,7 @@ def test_standard_input_that_cannot_be_kept_is_one_sentence(monkeypatch):
 
     monkeypatch.setattr(sys, "stdin", types.SimpleNamespace(buffer=Full()))
     with pytest.raises(CommandError, match=r"No space left on device\)\. Nothing was changed"):
-        call_command("import_sessions", "-", skip_checks=True)
+        call_command("import_sessions", "-")
     assert Session.objects.count() == 0
 
 

@@ -28,6 +28,9 @@ from sessions_app.services.compactions.run import run_compaction
 
 LOOK_S = 0.25
 SWEEP_S = 5
+UNCLAIMED_S = 10
+"""After so long, somebody is told that no worker has taken the attempt."""
+
 ONE_PROCESS_BROKER = "memory://"
 """With this broker, what one process queues no other one gets."""
 
@@ -87,7 +90,8 @@ class Command(SessionCommand):
         """Tells the progress of the attempt until it has ended. Runs it here where no worker would get it from the queue."""
         runs_here = settings.CELERY_BROKER_URL.startswith(ONE_PROCESS_BROKER)
         worker: threading.Thread | None = None
-        said, swept = "", time.monotonic()
+        said, begun = "", time.monotonic()
+        swept, is_warned = begun, False
         while True:
             compaction.refresh_from_db()
             if not compaction.is_open:
@@ -98,6 +102,9 @@ class Command(SessionCommand):
             if compaction.status == Status.WAITING_FOR_IDLE and time.monotonic() - swept >= SWEEP_S:
                 sweeper.sweep()
                 swept = time.monotonic()
+            if compaction.status == Status.REQUESTED and not is_warned and not runs_here and time.monotonic() - begun >= UNCLAIMED_S:
+                is_warned = True
+                self.out.note(f"No worker has taken {compaction} yet. Is one running? Ctrl-C cancels it.")
             if (news := _progress(compaction)) != said and not is_silent:
                 said = news
                 self.out.note(said, **_progress_facts(compaction))

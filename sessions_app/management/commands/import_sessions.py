@@ -1,71 +1,74 @@
-"""Takes session files in, from the command line."""
+"""`manage.py import_sessions PATH…`: takes session files in."""
 
 import shutil
 import sys
 import tempfile
-from argparse import ArgumentParser
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from django.conf import settings
-from django.core.management.base import CommandError
+from django.core.management.base import CommandParser
 from django.db import DatabaseError
 
-from sessions_app.management.base import DatabaseCommand
+from sessions_app.management.base import ConsoleCommand
+from sessions_app.management.exits import CommandFailure, Exit
+from sessions_app.management.output import Output, plain_line
 from sessions_app.models import ImportRun
 from sessions_app.models.import_run import ImportState
-from sessions_app.permissions import Action, ActionRefused, NoAccess, command_actor, require
+from sessions_app.permissions import Action, require
 from sessions_app.services.imports import import_paths
 from sessions_app.services.imports.source import database_sentence
 
-FAILED, USAGE = 1, 2
 
-
-class Command(DatabaseCommand):
+class Command(ConsoleCommand):
     help = "Imports session files and folders of them; `-` reads one file from standard input. Unchanged files are skipped."
+    examples = (
+        ("import_sessions ~/.claude/projects ~/.codex/sessions", "all that these agents wrote"),
+        ("import_sessions - < FILE", "one file from standard input"),
+    )
 
-    def add_arguments(self, parser: ArgumentParser) -> None:
+    def add_options(self, parser: CommandParser) -> None:
         parser.add_argument("paths", nargs="+", metavar="PATH", help="a file, a folder, or - for standard input")
-        parser.add_argument("--as", dest="as_user", default="", metavar="NAME", help="the user in whose name this is done")
         parser.add_argument("--quiet", action="store_true", help="no progress, no line per file; only the summary")
 
-    def handle(self, *args: Any, **options: Any) -> None:
+    def run(self, options: Mapping[str, Any]) -> Exit:
+        require(self.actor, Action.IMPORT)
+        is_quiet = options["quiet"] or self.out.is_json
         try:
-            actor = command_actor(options["as_user"])
-            require(actor, Action.IMPORT)
             with tempfile.TemporaryDirectory(prefix="palimpsest-stdin-", dir=_data_folder()) as folder:
                 paths = [_from_stdin(Path(folder)) if path == "-" else path for path in options["paths"]]
-                run = import_paths(actor=actor, paths=paths, progress=_Progress(self, is_quiet=options["quiet"]), may_spawn=True)
-        except (NoAccess, ActionRefused) as error:
-            raise CommandError(str(error), returncode=USAGE) from error
+                run = import_paths(actor=self.actor, paths=paths, progress=_Progress(self, is_quiet=is_quiet), may_spawn=True)
         except DatabaseError as error:
-            raise CommandError(database_sentence(error)) from error
-        self._report(run, is_quiet=options["quiet"])
-        if run.state != ImportState.COMPLETED:
-            sys.exit(FAILED)
+            raise CommandFailure(database_sentence(error), code="database_error") from error
+        if self.out.is_json:
+            self.out.document({"object": "import", "id": run.pk, "state": run.state, "counts": run.counts, "files": run.files})
+        else:
+            _report(self.out, run, is_quiet=is_quiet)
+        return Exit.OK if run.state == ImportState.COMPLETED else Exit.FAILED
 
-    def _report(self, run: ImportRun, *, is_quiet: bool) -> None:
-        for outcome in run.files:
-            if outcome["state"] == "failed":
-                self.stderr.write(f"{outcome['name']}: {outcome['error']}")
-            elif not is_quiet and outcome["state"] not in {"unchanged", "skipped"}:
-                self.stdout.write(_line(outcome))
-        self.stdout.write(_summary(run.counts))
+
+def _report(out: Output, run: ImportRun, *, is_quiet: bool) -> None:
+    for outcome in run.files:
+        if outcome["state"] == "failed":
+            out.note(f"{outcome['name']}: {outcome['error']}")
+        elif not is_quiet and outcome["state"] not in {"unchanged", "skipped"}:
+            out.write(f"{_line(outcome)}\n")
+    out.line(_summary(run.counts))
 
 
 class _Progress:
     """One line on standard error that is written over, when a person watches."""
 
-    def __init__(self, command: DatabaseCommand, *, is_quiet: bool) -> None:
+    def __init__(self, command: ConsoleCommand, *, is_quiet: bool) -> None:
         self._out = command.stderr
         self._is_shown = not is_quiet and sys.stderr.isatty()
-        self._is_dirty = False
 
     def __call__(self, name: str, done: int, total: int, sources: int) -> None:
         if not self._is_shown:
             return
         share = f"{100 * done // total} %" if total else ""
-        self._out.write(f"\r\x1b[2K{sources} done · {Path(name).name[:60]} {share}", ending="" if done < total else "\r\x1b[2K")
+        self._out.write(f"\r\x1b[2K{sources} done · {plain_line(Path(name).name[:60])} {share}", ending="" if done < total else "\r\x1b[2K")
 
 
 def _data_folder() -> Path:
@@ -82,7 +85,7 @@ def _from_stdin(folder: Path) -> str:
             shutil.copyfileobj(sys.stdin.buffer, target, 1 << 20)
     except OSError as error:
         text = f"Standard input can't be kept in {folder.parent} while it is read ({error.strerror}). Nothing was changed."
-        raise CommandError(text) from error
+        raise CommandFailure(text) from error
     return str(path)
 
 
@@ -91,7 +94,7 @@ def _line(outcome: dict[str, Any]) -> str:
     for name, word in (("checkpoints", "compactions"), ("children", "side chains"), ("problems", "problems")):
         if outcome.get(name):
             said.append(f"{outcome[name]} {word if outcome[name] != 1 else word.removesuffix('s')}")
-    return "  ".join([*said, outcome.get("title") or outcome["name"]])
+    return "  ".join([*said, plain_line(outcome.get("title") or outcome["name"])])
 
 
 def _summary(counts: dict[str, int]) -> str:
