@@ -56,7 +56,12 @@ def test_it_is_written_without_anybody_asking_for_it():
 def test_many_are_written_in_one_transaction(django_assert_num_queries, monkeypatch):
     commits: list[int] = []
     real = deferred._write_all
-    monkeypatch.setattr(deferred, "_write_all", lambda batch: (commits.append(len(batch)), real(batch)))
+
+    def counted(batch):
+        commits.append(len(batch))
+        real(batch)
+
+    monkeypatch.setattr(deferred, "_write_all", counted)
     for number in range(50):
         append(number)
     assert deferred.flush()
