@@ -6,7 +6,6 @@ from typing import Any
 
 import structlog
 from celery.signals import celeryd_init, worker_ready, worker_shutdown
-from django.conf import settings
 
 logger = structlog.get_logger(__name__)
 
@@ -42,8 +41,6 @@ def prepare(**_: Any) -> None:
     from project.checks import refuse_unsafe_settings  # noqa: PLC0415  needs the settings, which are loaded by now
 
     refuse_unsafe_settings()
-    # A pool belongs to one process, and a worker may fork. Few threads, and one connection a task: it needs none.
-    settings.DATABASES["default"].get("OPTIONS", {}).pop("pool", None)
 
 
 @worker_ready.connect

@@ -9,6 +9,7 @@ DATA_DIR = data_directory(ENV, ROOT)
 # The database belongs to others as well: nothing migrates it without being asked, and it is filled with no demo.
 SETS_ITSELF_UP = False
 DATABASES = {"default": database(ENV)}
+DATABASE_POOL = ENV.positive("DATABASE_POOL")
 CHANNEL_LAYERS = channel_layers(ENV)
 SECRET_KEY = secret_key(ENV)
 

@@ -33,7 +33,7 @@ def address(env: Env, name: str, schemes: tuple[str, ...], meaning: str) -> str:
 
 
 def database(env: Env) -> dict[str, Any]:
-    """PostgreSQL, with a pool that the threads of a web process share."""
+    """PostgreSQL. A connection for each task and command; a web process pools them: see `project.postgresql.pool`."""
     url = address(env, "DATABASE_URL", ("postgres", "postgresql"), "the processes of the distributed form share one PostgreSQL database.")
     found: dict[str, Any] = environ.Env.db_url_config(url)
     if not found.get("NAME"):
@@ -41,13 +41,12 @@ def database(env: Env) -> dict[str, Any]:
             "PALIMPSEST_DATABASE_URL names no database; it is like postgres://user:password@host:5432/name. Nothing was started."
         )
     options = found.get("OPTIONS", {})
-    pool = {"min_size": 1, "max_size": env.positive("DATABASE_POOL"), "timeout": 2 * CONNECT_S}
     return found | {
         "ENGINE": "project.postgresql",
         "CONN_MAX_AGE": 0,
         # A server that was restarted leaves dead connections in the pool.
         "CONN_HEALTH_CHECKS": True,
-        "OPTIONS": {"connect_timeout": CONNECT_S, **options, "pool": pool},
+        "OPTIONS": {"connect_timeout": CONNECT_S, **options},
     }
 
 
