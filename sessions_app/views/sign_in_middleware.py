@@ -1,10 +1,12 @@
 """How long a sign-in lasts, and where a page leads without one. Works in sync and in async handling."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from urllib.parse import urlsplit
 
 from django.contrib.auth.middleware import LoginRequiredMiddleware
 from django.contrib.sessions.middleware import SessionMiddleware
+from django.db import DatabaseError
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, resolve_url
@@ -25,7 +27,8 @@ class SlidingSessions(SessionMiddleware):
     def process_response(self, request: HttpRequest, response: HttpResponse) -> HttpResponse:
         session = request.session
         if isinstance(session, SessionStore) and session.accessed and not session.is_empty() and response.status_code < 500:
-            session.slide()
+            with suppress(DatabaseError):  # a full or busy disk: the page is made, and the next one may write it down
+                session.slide()
         return super().process_response(request, response)
 
 

@@ -1,9 +1,11 @@
 """A database that is busy, closed to writing, or gone: the page says which, the command as well, and all goes on afterwards."""
 
 import sqlite3
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+import time_machine
 from django.core.management import CommandError, call_command
 from django.db import connection
 from django.test import Client
@@ -83,6 +85,17 @@ def test_a_database_that_may_not_be_written_is_said_so(client, support):
     assert response.status_code == 503
     assert "may read its database but not write it" in response.content.decode()
     assert sign_in(client).status_code == 302
+
+
+def test_pages_that_only_read_are_shown_while_nothing_can_be_written(client, support):
+    sign_in(client)
+    with time_machine.travel(datetime.now(UTC) + timedelta(minutes=30)):
+        connection.cursor().execute("PRAGMA query_only = 1")
+        try:
+            response = client.get("/password/")
+        finally:
+            connection.cursor().execute("PRAGMA query_only = 0")
+    assert response.status_code == 200
 
 
 @pytest.mark.parametrize("what", ["removed", "another file"])
