@@ -78,7 +78,7 @@ class DatabaseCreation(creation.DatabaseCreation):
 
     def _destroy_test_db(self, test_database_name: str, verbosity: int) -> None:  # noqa: ARG002
         # A thread or a process that a test left behind still has a connection.
-        with self._nodb_cursor() as cursor:
+        with self._nodb_cursor() as cursor:  # type: ignore[attr-defined]  # the stubs do not know it
             cursor.execute(f"DROP DATABASE {self.connection.ops.quote_name(test_database_name)} WITH (FORCE)")
 
 

@@ -15,6 +15,6 @@ def share_connections() -> None:
     """Lets the threads of this process share its connections. Call before the first one is opened."""
     connections.settings["default"].setdefault("OPTIONS", {})["pool"] = {
         "min_size": 1,
-        "max_size": settings.DATABASE_POOL,
+        "max_size": settings.DATABASE_POOL,  # type: ignore[misc]  # of the distributed form alone
         "timeout": WAIT_S,
     }
