@@ -45,6 +45,11 @@ class Hit:
     pieces: tuple[Piece, ...]
     is_capped: bool  # it says more than is searched
 
+    @property
+    def speaker(self) -> str:
+        """Who says it, or what it is: whichever tells more."""
+        return self.role if self.role == Role.TOOL or self.kind == Kind.MESSAGE else self.kind
+
 
 @dataclass(frozen=True)
 class TitleHit:
