@@ -10,7 +10,7 @@ from sessions_app.events.log import session_stream
 from sessions_app.models import Event, EventResult
 
 PAGE_EVENTS = 100
-LOOKED_AT = 50_000
+LOOKED_AT = 20_000
 """One page looks at no more events than this; where a rare one was not found among them, the next page goes on."""
 
 COUNTED = 1_000
