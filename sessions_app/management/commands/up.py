@@ -18,6 +18,7 @@ from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils.module_loading import import_string
 
+from sessions_app.events import deferred
 from sessions_app.events.actors import system_actor
 from sessions_app.management.preflight import check_data_directory, check_port, check_settings, port_number, prepare_database
 from sessions_app.permissions import ActionRefused, NoAccess, command_actor
@@ -93,6 +94,7 @@ class Command(BaseCommand):
             for number in (signal.SIGTERM, signal.SIGINT):
                 signal.signal(number, signal.SIG_IGN)  # it is stopping already
             stopped = (watch is None or watch.stop()) & background.stop()
+            deferred.flush()  # reads that still wait: an abrupt end below would lose them
         self.stdout.write("Palimpsest has stopped.")
         if not stopped:
             # A thread that can't be killed still works. What it has not finished is undone by its transaction.
