@@ -8,6 +8,8 @@ from typing import Any
 from django.core.management.base import CommandError, CommandParser
 
 from sessions_app.management.base import DatabaseCommand
+from sessions_app.management.exits import failure_of
+from sessions_app.management.output import plain_line
 from sessions_app.permissions import ActionRefused, NoAccess, command_actor
 from sessions_app.services.watching import Watch, WatchStatus, check_folders
 
@@ -27,7 +29,7 @@ class Command(DatabaseCommand):
             status = StatusLine(self, is_quiet=options["quiet"])
             watch = Watch(actor=command_actor(options["as_user"]), folders=folders, tell=status, polls=options["poll"])
         except (ValueError, NoAccess, ActionRefused) as error:
-            raise CommandError(str(error)) from error
+            raise failure_of(error) or CommandError(str(error)) from error
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: watch.stop())
         self.stdout.write(f"Following {', '.join(map(str, folders))} (Ctrl-C stops it).")
@@ -51,10 +53,10 @@ class StatusLine:
         was_first, self._last = self._last.is_first_pass, status
         clear = "\r\x1b[2K" if self._is_shown else ""
         if status.problem:
-            self._command.stderr.write(f"{clear}{status.problem}")
+            self._command.stderr.write(f"{clear}{plain_line(status.problem)}")
         news = status.news
         if news is not None and not self._is_quiet and (news.state.value != "grown" or not self._is_shown):
-            line = f"{news.state.value:9} {_counted(news.entries):>14}  {news.title or Path(news.name).name}"
+            line = f"{news.state.value:9} {_counted(news.entries):>14}  {plain_line(news.title or Path(news.name).name)}"
             self._command.stdout.write(f"{clear}{line}")
             self._command.stdout.flush()
         if was_first and not status.is_first_pass and not self._is_quiet:
@@ -76,7 +78,7 @@ class StatusLine:
         if status.is_first_pass:
             words += " · taking in what is there"
         elif status.news is not None:
-            words += f" · last: {(status.news.title or Path(status.news.name).name)[:50]}"
+            words += f" · last: {plain_line(status.news.title or Path(status.news.name).name)[:50]}"
         return words
 
 
