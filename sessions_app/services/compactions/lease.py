@@ -11,7 +11,7 @@ from django.db.models.expressions import CombinedExpression
 from django.db.models.functions import Now
 
 from sessions_app.engine.terms import Phase, Status
-from sessions_app.models import Compaction, Lease
+from sessions_app.models import Compaction, Lease, Session
 from sessions_app.services.compactions.transitions import move
 
 LEASE_S = 30
@@ -37,9 +37,11 @@ def claim(compaction_id: uuid.UUID) -> Claim | None:
     """Takes a requested attempt, once: None when it is not to be had, which is what a redelivered task finds."""
     token = uuid.uuid4()
     with transaction.atomic():
-        session_id = Compaction.objects.filter(pk=compaction_id).values_list("session_id", flat=True).first()
-        if session_id is None:
+        # The session's row first, as in every ending: a claim that met one halfway would wait for it crosswise.
+        session = Session.objects.select_for_update(of=("self",)).filter(compactions=compaction_id).only("pk").first()
+        if session is None:
             return None
+        session_id = session.pk
         deadline = Now() + timedelta(seconds=FIRST_DEADLINE_S)
         columns: dict[str, Any] = {
             "phase": Phase.LEASE,
