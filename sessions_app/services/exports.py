@@ -7,7 +7,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import IO
+from typing import IO, Self
 
 from sessions_app.engine.terms import Lineage
 from sessions_app.events import log
@@ -39,7 +39,10 @@ class ExportKind(StrEnum):
 
 @dataclass(frozen=True)
 class ContinuationFile:
-    """A new session of an agent's own, written out. Read `chunks` once; they are `size` bytes."""
+    """A new session of an agent's own, written out. Read `chunks` once; they are `size` bytes.
+
+    As a context it is closed also where they are not read.
+    """
 
     session_id: str  # the new one, as its agent knows it
     generation: int
@@ -49,6 +52,12 @@ class ContinuationFile:
     working_directory: str
     notes: tuple[str, ...]  # what could not be carried over
     file: IO[bytes]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.file.close()
 
     def chunks(self) -> Iterator[bytes]:
         with closing(self.file):

@@ -26,7 +26,7 @@ from tests.fakes.model_server import Answer, Asked, ModelServer, call, say
 from tests.importing import ACTOR
 from tests.services.import_scenes import take
 
-pytestmark = [pytest.mark.slow, pytest.mark.django_db, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True), pytest.mark.timeout(400)]
 
 needs_claude = pytest.mark.skipif(not CLAUDE, reason="the agent is not here: set TEST_CLAUDE_BINARY to the path of claude")
 needs_codex = pytest.mark.skipif(not CODEX, reason="the agent is not here: set TEST_CODEX_BINARY to the path of codex")

@@ -15,7 +15,7 @@ def pages_of(session: Session) -> Iterator[str]:
     for layout in LAYOUTS:
         yield f"{detail}?layout={layout}&start=0"
         yield f"{detail}?layout={layout}"
-    for name in ("compaction-list", "session-events", "session-raw", "compaction-create", "compaction-panel"):
+    for name in ("compaction-list", "session-events", "session-raw", "session-exports", "compaction-create", "compaction-panel"):
         yield reverse(name, args=[session.pk])
     for compaction in Compaction.objects.filter(session=session):
         yield reverse("compaction-detail", args=[session.pk, compaction.pk])

@@ -11,7 +11,9 @@ from typing import Any
 
 from sessions_app.management.base import SessionCommand
 from sessions_app.management.exits import CommandFailure, Exit
+from sessions_app.models import Session
 from sessions_app.permissions import Action
+from sessions_app.selectors.continuation import place_of
 from sessions_app.services.exports import (
     ContinuationFile,
     ExportKind,
@@ -77,12 +79,12 @@ class Command(SessionCommand):
         return _Export(PurePath(source.path).name or "session", chunks, {"source": source.path}, [f"{source.size} bytes of {source.path}"])
 
     def _continue(self, output: Path | None, *, is_install: bool) -> None:
+        folder = _agents_folder(self.session) if is_install else output  # first: an export that can't be written is none
         try:
-            written = export_continuation(actor=self.actor, session=self.session)
+            with export_continuation(actor=self.actor, session=self.session) as written:
+                self._deliver(_export_of(written, is_installed=is_install), folder)
         except CannotContinue as error:
             raise CommandFailure(f"{error} Nothing was written.", code="cannot_continue") from error
-        target = _installed(written) if is_install else output
-        self._deliver(_export_of(written, is_installed=is_install), target)
 
     def _deliver(self, export: _Export, target: Path | None) -> None:
         """Writes it, then says what was written and what to do with it."""
@@ -143,22 +145,24 @@ def _export_of(written: ContinuationFile, *, is_installed: bool) -> _Export:
     return _Export(place.name, written.chunks(), facts, [*words, f"To go on: {run}"])
 
 
-def _installed(written: ContinuationFile) -> Path:
-    """Where the agent looks for its session. Makes the folder inside the agent's own, if that is there."""
-    place = written.place
+def _agents_folder(session: Session) -> Path:
+    """Where the agent looks for this session. Makes the folder inside the agent's own, if that is there."""
+    place = place_of(session)
+    if place is None:
+        raise CommandFailure("Nobody knows where this session's agent keeps its own. Nothing was written.", code="cannot_continue")
     home = Path(os.environ.get(place.home_variable) or place.home).expanduser()
     if not home.is_dir():
         raise CommandFailure(f"The agent's folder {home} is not there. Nothing was written. Set {place.home_variable}, or give --output.")
+    if place.needs_directory and not session.working_directory:
+        raise CommandFailure("The session does not say in which folder it ran, by which its agent finds it. Give --output instead.")
     folder = home / place.folder
     if len(folder.name) > LONGEST_FOLDER:
         folder = _cut_folder(folder)
-    if not written.working_directory and place.needs_directory:
-        raise CommandFailure("The session does not say in which folder it ran, by which its agent finds it. Give --output instead.")
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError as error:
         raise CommandFailure(f"{folder} can't be made ({error.strerror}). Nothing was written.") from error
-    return folder / place.name
+    return folder
 
 
 def _cut_folder(folder: Path) -> Path:
