@@ -31,8 +31,8 @@ class _Folding(dict[int, int]):
     """A character to its plain small form; always one to one, so that places in both texts are the same."""
 
     def __missing__(self, code: int) -> int:
-        base, *marks = unicodedata.normalize("NFD", chr(code))
-        plain = (base if all(map(unicodedata.combining, marks)) else chr(code)).lower()
+        apart = unicodedata.normalize("NFD", chr(code))
+        plain = (apart[0] if all(map(unicodedata.combining, apart[1:])) else chr(code)).lower()
         self[code] = folded = ord(plain) if len(plain) == 1 else code
         return folded
 
