@@ -11,7 +11,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import connections
 
 from sessions_app.events.actors import Actor
-from sessions_app.management.exits import CommandFailure, Exit, failure_of
+from sessions_app.management.exits import EXIT_WORDS, CommandFailure, Exit, failure_of
 from sessions_app.management.output import Output, error_document, leave_quietly, plain_line
 from sessions_app.management.preflight import check_data_directory, prepare_database
 from sessions_app.models import Session
@@ -118,12 +118,11 @@ class ConsoleCommand(DatabaseCommand):
         with suppress(BrokenPipeError):
             sys.stderr.write(f"{error_document(failure) if as_json else plain_line(str(failure))}\n")
 
-    def _epilog(self) -> str | None:
-        if not self.examples:
-            return None
-        wide = max(len(call) for call, _ in self.examples)
-        lines = (f"  manage.py {call:{wide}}  {does}" if does else f"  manage.py {call}" for call, does in self.examples)
-        return "\n".join(("examples:", *lines))
+    def _epilog(self) -> str:
+        wide = max((len(call) for call, _ in self.examples), default=0)
+        lines = [f"  manage.py {call:{wide}}  {does}" for call, does in self.examples]
+        examples = ["examples:", *lines, ""] if lines else []
+        return "\n".join((*examples, f"exit codes: {', '.join(f'{end:d} {words}' for end, words in EXIT_WORDS.items())}"))
 
 
 class SessionCommand(ConsoleCommand):

@@ -32,6 +32,16 @@ class Exit(IntEnum):
     OUTPUT_CLOSED = 141  # who read the output went away, as `| head` does
 
 
+EXIT_WORDS = {
+    Exit.OK: "done",
+    Exit.FAILED: "failed",
+    Exit.USAGE: "not understood",
+    Exit.NOTHING_TO_DO: "nothing to do",
+    Exit.NOT_FOUND: "not found",
+    Exit.REFUSED: "refused",
+    Exit.BUSY: "busy",
+    Exit.CANCELLED: "cancelled",
+}
 ERROR_CODES = {
     Exit.FAILED: "failed",
     Exit.USAGE: "invalid_input",
