@@ -23,6 +23,7 @@ class SessionHits:
     listed: tuple[Hit, ...]
     at: int | None
     position: int  # from 1; 0 where the reader is at no hit
+    is_walking: bool  # whether the reader asked for a place in the session
     previous: int | None
     next: int | None
 
@@ -43,6 +44,7 @@ def session_hits(session: Session, query: SearchQuery, at: int | None) -> Sessio
         listed=hits_of(query, [ids[index] for index in around if index in ids]),
         at=at if is_at_hit else None,
         position=place + 1 if is_at_hit else 0,
+        is_walking=at is not None,
         previous=indexes[place - 1] if place else None,
         next=indexes[following] if following < len(indexes) else None,
     )
