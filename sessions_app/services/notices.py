@@ -34,9 +34,9 @@ class CommitsOfOthers:
         for session, seq in others:
             poke.poke_session(session, seq)
         told = {session for session, _ in others}
-        for session, compaction in followed.still_requested(found.requested):
-            if str(session) in told:
-                queue.enqueue(queue.RUN_COMPACTION, str(compaction))
+        for session_id, compaction_id in followed.still_requested(found.requested):
+            if str(session_id) in told:
+                queue.enqueue(queue.RUN_COMPACTION, str(compaction_id))
         self._version, self._cursor = version, found.cursor
         return len(others)
 

@@ -18,7 +18,7 @@ from sessions_app.models import Event, ImportRun, Session, SourceFile
 from sessions_app.permissions import ActionRefused, NoAccess
 from sessions_app.services.watched_files import WatchedFiles
 from sessions_app.services.watched_folders import Turns, is_polled
-from sessions_app.services.watching import Watch, check_folders
+from sessions_app.services.watching import Watch, WatchStatus, check_folders
 from tests.readers.rows import SESSION, answer, encode, prompt
 from tests.services.compaction_scenes import wait_until
 
@@ -139,7 +139,12 @@ def test_a_file_that_fails_stops_no_other_one(following, tmp_path, monkeypatch):
 
 def test_beginning_and_end_are_events_with_who_and_what(tmp_path):
     add(tmp_path / f"{SESSION}.jsonl", prompt("u1", None))
-    watch = Watch(actor=system_actor("tests"), folders=[tmp_path], tell=lambda status: status.is_first_pass or watch.stop())
+
+    def stop_after_the_first_pass(status: WatchStatus) -> None:
+        if not status.is_first_pass:
+            watch.stop()
+
+    watch = Watch(actor=system_actor("tests"), folders=[tmp_path], tell=stop_after_the_first_pass)
     watch.run()
     first, last = Event.objects.filter(type__startswith="watch.").order_by("pk")
     assert (first.type, first.actor_name, first.payload["folders"]) == ("watch.started", "tests", [str(tmp_path)])
