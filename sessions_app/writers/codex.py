@@ -21,6 +21,7 @@ _BOUNDARIES = frozenset(
         "event_msg/context_compacted",
     },
 )  # fmt: skip
+_COUNTS = frozenset({"event_msg/token_count", "token_usage_record"})
 _SURROUNDINGS = frozenset({Kind.REMINDER, Kind.ATTACHMENT})
 
 
@@ -74,7 +75,7 @@ class CodexWriting:
         self._wanted = wanted
         self._ordinal: int | None = None  # of the newest row, in files that number them
         self._unreadable = self._dropped = 0
-        self._writes_surroundings = False
+        self._writes_surroundings = self._has_old_counts = False
 
     def __iter__(self) -> Iterator[bytes]:
         found = self._survey()
@@ -85,14 +86,12 @@ class CodexWriting:
             raise CannotContinue("The source names no session of its own in its first rows, so no new one can be made of it.")
         for number, row in enumerate(self._rows()):
             if number == found.split:
-                yield self._numbered(self._boundary(found))
+                yield from self._added(found)
             line = self._line(row, found, is_kept=found.split is not None and number >= found.split)
             if line is not None:
                 yield line
         if found.split is None:
-            yield self._numbered(self._boundary(found))
-        if found.count is not None:
-            yield self._numbered(self._count(found.count))
+            yield from self._added(found)
 
     def notes(self) -> list[str]:
         """What could not be carried over, a sentence each."""
@@ -103,6 +102,11 @@ class CodexWriting:
         if self._dropped:
             verb = "row of the agent's own compactions was" if self._dropped == 1 else "rows of the agent's own compactions were"
             notes.append(f"{self._dropped:,} {verb} left out behind this boundary: the agent would begin there.")
+        if self._has_old_counts:
+            notes.append(
+                "Token counts behind the boundary were left out: they were measured before this compaction, "
+                "and by them the agent would compact again at once."
+            )
         if self._writes_surroundings:
             notes.append("The agent writes its instructions and surroundings anew, behind what is kept.")
         return notes
@@ -155,6 +159,12 @@ class CodexWriting:
         info = payload.get("info") if isinstance(payload, dict) else None
         return fields if isinstance(info, dict) and isinstance(info.get("last_token_usage"), dict) else None
 
+    def _added(self, found: _Survey) -> Iterator[bytes]:
+        """The boundary, and behind it, as the agent does it, how large the context is now."""
+        yield self._numbered(self._boundary(found))
+        if found.count is not None:
+            yield self._numbered(self._count(found.count))
+
     def _boundary(self, found: _Survey) -> Fields:
         wanted = self._wanted
         around = [] if found.writes_surroundings else found.surroundings
@@ -167,7 +177,7 @@ class CodexWriting:
         }
 
     def _count(self, newest: Fields) -> Fields:
-        """The newest count of tokens, of a context as small as it is now: by an old one the agent would compact again at once."""
+        """The newest count of tokens, of a context as small as it is now."""
         payload = value_of(newest, "payload")
         usage = payload["info"]["last_token_usage"]
         payload["info"]["last_token_usage"] = {name: 0 if isinstance(value, int) else value for name, value in usage.items()} | {
@@ -180,11 +190,17 @@ class CodexWriting:
         if fields is None:
             self._unreadable += bool(row.raw.strip(b" \t\r\n\0"))
             return None
+        if is_kept and row.word in _COUNTS:
+            self._has_old_counts = True
+            return None
         payload = fields_of(fields.get("payload") or b"")
         if payload is not None:
             if is_kept and _is_boundary(row, fields, payload):
                 self._dropped += 1
                 return None
+            if row.word == "session_meta" and "forked_from_id" not in payload:
+                payload["forked_from_id"] = raw_of(found.thread_id)
+                fields["payload"] = raw_of(payload)
             renamed = {name: raw_of(self._wanted.session_id) for name in _ID_FIELDS if value_of(payload, name) == found.thread_id}
             if renamed:
                 fields["payload"] = raw_of(payload | renamed)

@@ -12,8 +12,8 @@ from sessions_app.engine.entries import Checkpoint, Segment
 from sessions_app.engine.messages import ViewMessage
 from sessions_app.engine.terms import Kind, Lineage, PartKind, Role, SegmentKind
 from sessions_app.writers.base import CannotContinue
+from tests.readers.codex_rollouts import THREAD, event, message, meta, output, row, user
 from tests.readers.codex_rollouts import call as codex_call
-from tests.readers.codex_rollouts import event, message, meta, output, row, user
 from tests.readers.codex_rollouts import said as codex_said
 from tests.readers.rows import Row, answer, boundary, call, encode, prompt, reminder, result, summary, system
 from tests.writers.scenes import BLOCK, Source, plan, read, wanted, written
@@ -107,8 +107,8 @@ def test_everything_that_was_said_is_in_the_new_file_and_no_old_id(agent, rows):
     again = read(data, agent)
     said = [entry.parts for entry in source.entries if entry.role is not Role.NOTICE]
     assert [entry.parts for entry in again.entries if entry.role is not Role.NOTICE and entry.kind is not Kind.SUMMARY] == said
-    old = [value for told_row in rows for value in (told_row.get("sessionId"), told_row.get("payload", {}).get("id")) if value]
-    assert not [name for name in set(old) if f'"{name}"' in data.decode() and not name.startswith("msg_")]
+    named = [told_row.get("sessionId") or told_row.get("payload", {}).get("session_id") for told_row in rows_of(data)]
+    assert {name for name in named if name} == {NEW}
 
 
 def test_a_row_of_an_unknown_type_keeps_its_bytes_but_for_the_session():
@@ -155,8 +155,11 @@ def test_counts_by_which_the_agent_would_compact_again_are_gone():
     assert counts == {"a0": 100, "b0": 100, "a1": 100, "b1": 100, "a2": 0, "b2": 0, "a3": 0, "b3": 0}
     assert any("set to zero" in note for note in notes)
     source = read(encode(codex_turns(4)), "codex")
-    newest = rows_of(written(source, "codex", plan(prompts(source)[2]), NEW)[0])[-1]["payload"]["info"]
-    assert newest == {"total_token_usage": {"total_tokens": 9_000}, "last_token_usage": {"input_tokens": 0, "total_tokens": 9_000}}
+    rows = rows_of(written(source, "codex", plan(prompts(source)[2]), NEW)[0])
+    place = next(number for number, told_row in enumerate(rows) if told_row["type"] == "compacted")
+    behind = [told_row["payload"]["info"] for told_row in rows[place:] if told_row["payload"].get("type") == "token_count"]
+    assert behind == [{"total_token_usage": {"total_tokens": 9_000}, "last_token_usage": {"input_tokens": 0, "total_tokens": 9_000}}]
+    assert rows[place + 1]["payload"]["type"] == "token_count"
 
 
 def test_boundaries_of_the_agent_behind_ours_are_left_out_and_said():
@@ -222,8 +225,9 @@ def test_codex_rows_are_numbered_on_and_the_turn_begins_behind_the_boundary():
     rows = rows_of(written(source, "codex", plan(prompts(source)[2]), NEW)[0])
     assert [told_row["ordinal"] for told_row in rows] == list(range(len(rows)))
     place = next(number for number, told_row in enumerate(rows) if told_row["type"] == "compacted")
-    assert rows[place + 1]["payload"] == {"type": "task_started", "turn_id": "t2", "thread_id": NEW}
-    assert rows[0]["payload"]["id"] == rows[0]["payload"]["session_id"] == NEW
+    assert rows[place + 2]["payload"] == {"type": "task_started", "turn_id": "t2", "thread_id": NEW}
+    told_meta = rows[0]["payload"]
+    assert (told_meta["id"], told_meta["session_id"], told_meta["forked_from_id"]) == (NEW, NEW, THREAD)
 
 
 def test_a_version_of_codex_that_does_not_write_its_surroundings_anew_keeps_them():
