@@ -153,6 +153,16 @@ class SummarySource(StrEnum):
     SKIPPED = "skipped"
 
 
+class CoverageStatus(StrEnum):
+    """What came of the check of a summary against the entries that it stands for."""
+
+    PASS = "pass"
+    PASS_WITH_BACKFILL = "pass_with_backfill"  # the summary lost what matters, and code added it
+    WARN = "warn"  # something is lost that matters, or the summary says what no entry does
+    FAIL_BLOCKED = "fail_blocked"  # so much of it that it was not committed
+    UNKNOWN = "unknown"  # there was nothing to check
+
+
 class Origin(StrEnum):
     """Where a number comes from."""
 

@@ -3,7 +3,7 @@
 from django.db import models
 from django.db.models import Q
 
-from sessions_app.engine.terms import OPEN_STATUSES, Lineage, Outcome, Phase, SegmentKind, Status, SummarySource, Trigger
+from sessions_app.engine.terms import OPEN_STATUSES, CoverageStatus, Lineage, Outcome, Phase, SegmentKind, Status, SummarySource, Trigger
 from sessions_app.models.ids import new_id
 from sessions_app.models.session import Session
 
@@ -57,6 +57,9 @@ class Compaction(models.Model):
     rungs = models.JSONField(default=list)  # engine.steps.RungReport
     mechanical_state = models.JSONField(default=dict)
     warnings = models.JSONField(default=list)
+    retention = models.JSONField(default=dict)  # engine.retention.Retention
+    unsupported = models.JSONField(default=list)  # engine.grounding.Unsupported
+    coverage_status = models.CharField(max_length=20, choices=_choices(CoverageStatus), blank=True)
     tokens_before = models.PositiveBigIntegerField(null=True, blank=True)
     tokens_before_origin = models.CharField(max_length=10, blank=True)
     tokens_before_scope = models.CharField(max_length=15, blank=True)
