@@ -29,7 +29,7 @@ class Timed:
         from sessions_app.engine.extractive import ExtractiveSummariser
 
         self._inner = ExtractiveSummariser()
-        self.name, self.window = self._inner.name, self._inner.window
+        self.name, self.window, self.is_model = self._inner.name, self._inner.window, self._inner.is_model
         self.wall_s = self.cpu_s = 0.0
 
     def summarise(self, request: Any, should_stop: Any) -> Any:
@@ -60,27 +60,24 @@ def measure(name: str, rounds: int, once: Callable[[Timed], dict[str, Any]]) -> 
 
 
 def pure(session_id: Any) -> Callable[[Timed], dict[str, Any]]:
-    from sessions_app.engine import Policy, run
+    from sessions_app.engine.policy import Policy
+    from sessions_app.engine.run import Task, run
     from sessions_app.selectors import plans
 
     entries = list(plans.load_entries(session_id))
     shapes = plans.load_shapes(session_id)
 
     def once(summariser: Timed) -> dict[str, Any]:
-        steps = run(
+        task = Task(
             shapes=shapes,
             load=lambda first, last: iter(entries[first : last + 1]),
             chain=(),
-            previous_summary="",
             policy=Policy(),
             window=200_000,
             signal_tokens=sum(shape.tokens for shape in shapes),
-            summariser=summariser,
-            instructions="",
-            force=False,
-            manual=True,
-            should_stop=lambda: None,
+            summarisers=[summariser],
         )
+        steps = run(task, should_stop=lambda: None)
         told = 0
         while True:
             try:
