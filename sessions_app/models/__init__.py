@@ -9,9 +9,11 @@ from sessions_app.models.import_run import ImportRun, ImportState
 from sessions_app.models.policy import PolicyScope, PolicyValue
 from sessions_app.models.search import SearchBlock
 from sessions_app.models.session import BUSY_STATUSES, Project, Session, SessionKind, SessionRelation, SessionStatus
+from sessions_app.models.turn import OPEN_TURNS, Turn, TurnStatus
 
 __all__ = [
     "BUSY_STATUSES",
+    "OPEN_TURNS",
     "ActorKind",
     "Blob",
     "ClearedResult",
@@ -35,6 +37,8 @@ __all__ = [
     "SessionRelation",
     "SessionStatus",
     "SourceFile",
+    "Turn",
+    "TurnStatus",
     "ViewSegment",
     "new_id",
     "short",

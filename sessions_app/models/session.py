@@ -67,6 +67,7 @@ class Session(models.Model):
     agent = models.CharField(max_length=40)
     agent_version = models.CharField(max_length=40, blank=True)
     model = models.CharField(max_length=100, blank=True)
+    provider = models.CharField(max_length=20, blank=True, default="")  # of an inline session: who answers its turns
     window_override = models.PositiveIntegerField(null=True, blank=True)  # tokens; somebody set it
     window_reported = models.PositiveIntegerField(null=True, blank=True)  # tokens; the agent's file says so. Else the model table decides
     kind = models.CharField(max_length=10, choices=SessionKind.choices, default=SessionKind.IMPORTED)
