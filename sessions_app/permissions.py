@@ -29,13 +29,15 @@ class Action(StrEnum):
     COMPACT = "compact"
     CANCEL = "cancel"
     REVERT = "revert"
+    MESSAGE = "message"
+    INTERRUPT = "interrupt"
     AUDIT = "audit"
     MANAGE_USERS = "manage_users"
     MANAGE_POLICIES = "manage_policies"
 
 
 _OPERATOR = frozenset({Action.READ, Action.IMPORT, Action.EXPORT})
-_SUPPORT = _OPERATOR | {Action.COMPACT, Action.CANCEL, Action.REVERT}
+_SUPPORT = _OPERATOR | {Action.COMPACT, Action.CANCEL, Action.REVERT, Action.MESSAGE, Action.INTERRUPT}
 ACTIONS_BY_ROLE: dict[str, frozenset[Action]] = {
     "operator": _OPERATOR,
     "support": _SUPPORT,
