@@ -90,7 +90,7 @@ _services = _Services()
 def _broker_answers() -> bool:
     try:
         with current_app.connection_for_write(connect_timeout=ANSWER_S) as connection:
-            connection.ensure_connection(max_retries=1, interval_start=0, timeout=ANSWER_S)
+            connection.ensure_connection(max_retries=1, interval_start=0, timeout=int(ANSWER_S))
     except Exception as error:  # noqa: BLE001  each transport has errors of its own
         logger.warning("broker_failed", error=type(error).__name__)
         return False

@@ -58,8 +58,13 @@ def test_of_a_long_history_little_is_held():
     pages: list[int] = []
     load = plans.load_entries
 
+    def counted(*place, **more):
+        for entry in load(*place, **more):
+            pages.append(entry.index)
+            yield entry
+
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(plans, "load_entries", lambda *place, **more: (pages.append(entry.index) or entry for entry in load(*place, **more)))
+        patch.setattr(plans, "load_entries", counted)
         next(messages)
     assert len(pages) < 2 * view.HELD_BACK + 10
 
