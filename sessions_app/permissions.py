@@ -29,6 +29,8 @@ class Action(StrEnum):
     COMPACT = "compact"
     CANCEL = "cancel"
     REVERT = "revert"
+    PIN = "pin"
+    EXCLUDE = "exclude"
     MESSAGE = "message"
     INTERRUPT = "interrupt"
     AUDIT = "audit"
@@ -37,7 +39,7 @@ class Action(StrEnum):
 
 
 _OPERATOR = frozenset({Action.READ, Action.IMPORT, Action.EXPORT})
-_SUPPORT = _OPERATOR | {Action.COMPACT, Action.CANCEL, Action.REVERT, Action.MESSAGE, Action.INTERRUPT}
+_SUPPORT = _OPERATOR | {Action.COMPACT, Action.CANCEL, Action.REVERT, Action.MESSAGE, Action.INTERRUPT, Action.PIN, Action.EXCLUDE}
 ACTIONS_BY_ROLE: dict[str, frozenset[Action]] = {
     "operator": _OPERATOR,
     "support": _SUPPORT,

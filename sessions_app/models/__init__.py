@@ -6,6 +6,7 @@ from sessions_app.models.entry import Blob, Entry, Record, RecordFrame, SourceFi
 from sessions_app.models.event import ActorKind, Event, EventResult, EventStream
 from sessions_app.models.ids import new_id, short
 from sessions_app.models.import_run import ImportRun, ImportState
+from sessions_app.models.override import Override, OverrideKind
 from sessions_app.models.policy import PolicyScope, PolicyValue
 from sessions_app.models.search import SearchBlock
 from sessions_app.models.session import BUSY_STATUSES, Project, Session, SessionKind, SessionRelation, SessionStatus
@@ -26,6 +27,8 @@ __all__ = [
     "ImportState",
     "Lease",
     "OneTimePassword",
+    "Override",
+    "OverrideKind",
     "PolicyScope",
     "PolicyValue",
     "Project",

@@ -48,6 +48,7 @@ class Compaction(models.Model):
     boundary_source_id = models.CharField(max_length=200, blank=True)
     prefix_hash = models.BinaryField(max_length=32, default=b"")
     divider_index = models.PositiveIntegerField(null=True, blank=True)
+    override_version = models.PositiveIntegerField(default=0)  # of the overrides that its plan was made with
     entries_folded = models.PositiveIntegerField(default=0)
     entries_kept = models.PositiveIntegerField(default=0)
     summary = models.TextField(blank=True)

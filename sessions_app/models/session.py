@@ -109,6 +109,8 @@ class Session(models.Model):
     unfoldable_reason = models.CharField(max_length=40, blank=True)  # an engine.terms.SkipReason when there is nothing to fold
     composition = models.JSONField(default=dict, blank=True)  # tokens by what fills the view: block, results, text …
 
+    overrides = models.JSONField(default=dict, blank=True)  # engine.overrides.Overrides: what holds now, so that no page has to ask
+
     failure_count = models.PositiveIntegerField(default=0)  # results that were errors
     warning_count = models.PositiveIntegerField(default=0)  # problems in its parse report
     started_at = models.DateTimeField(null=True, blank=True)
