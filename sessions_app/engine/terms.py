@@ -86,6 +86,7 @@ class Status(StrEnum):
     CANCELLED = "cancelled"
     TIMED_OUT = "timed_out"
     FAILED = "failed"
+    EMERGENCY_EPHEMERAL = "emergency_ephemeral"  # one request was served from a trimmed view, of which nothing is stored
 
     @property
     def is_terminal(self) -> bool:

@@ -25,6 +25,8 @@ class Compaction(models.Model):
     generation = models.PositiveIntegerField(null=True, blank=True)
     parent = models.ForeignKey("self", null=True, blank=True, on_delete=models.SET_NULL, related_name="+")  # the checkpoint it builds on
     trigger = models.CharField(max_length=12, choices=_choices(Trigger))
+    evaluation = models.JSONField(default=dict)  # the verdict that made it start; empty where a person asked
+    turn_id = models.UUIDField(null=True, blank=True)  # the turn before or in which it ran by itself
     requested_by = models.CharField(max_length=150, blank=True)  # the actor's name as it was then
     policy = models.JSONField(default=dict)  # the policy as it was, with the source of each value
     profile = models.CharField(max_length=20, blank=True)
