@@ -4,7 +4,6 @@ import re
 import uuid
 from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
-from itertools import pairwise
 
 import msgspec
 
@@ -51,8 +50,7 @@ class _Survey(msgspec.Struct):
 
     split: int | None = None  # number of the first row behind the boundary
     kept: set[str] = msgspec.field(default_factory=set)  # ids of the chain's rows behind it
-    carried: dict[int, str] = msgspec.field(default_factory=dict)  # entry → id of its row
-    parents: dict[str, str] = msgspec.field(default_factory=dict)  # of carried rows
+    carried: dict[int, Row] = msgspec.field(default_factory=dict)
     last_folded: str = ""
     repeated: Fields = msgspec.field(default_factory=dict)
 
@@ -115,7 +113,7 @@ class ClaudeCodeWriting:
             if found.split is None and row.index is not None and row.index >= self._wanted.boundary:
                 found.split = number
             if row.index is not None and row.index in carried:
-                found.carried[row.index], found.parents[row_id] = row_id, text_at(fields, "parentUuid")
+                found.carried[row.index] = row
             if found.split is None:
                 folded.add(row_id)
                 found.last_folded = row_id if row.index is not None and not row.off_branch else found.last_folded
@@ -127,16 +125,11 @@ class ClaudeCodeWriting:
 
     def _boundary(self, found: _Survey) -> Iterator[bytes]:
         wanted = self._wanted
-        metadata: dict[str, object] = {
+        metadata = {
             "trigger": "manual",
             "preTokens": wanted.tokens_before,
             "postTokens": wanted.tokens_after,
         }
-        if kept := [found.carried[index] for index in wanted.carried]:
-            if all(found.parents[after] == before for before, after in pairwise(kept)):
-                # Older versions know a stretch only: of rows that lie apart it would take all between them.
-                metadata["preservedSegment"] = {"headUuid": kept[0], "anchorUuid": self._summary_id, "tailUuid": kept[-1]}
-            metadata["preservedMessages"] = {"anchorUuid": self._summary_id, "uuids": kept, "allUuids": kept}
         yield self._new_row(
             found,
             parentUuid=None,
@@ -160,6 +153,25 @@ class ClaudeCodeWriting:
             isCompactSummary=True,
             uuid=self._summary_id,
         )
+        yield from self._repeated(found)
+
+    def _repeated(self, found: _Survey) -> Iterator[bytes]:
+        """What is carried, once more behind the block.
+
+        The agent can keep rows of before a boundary by naming their ids, but in large files it does not look for them.
+        """
+        ids: dict[object, msgspec.Raw] = {}
+        for index in self._wanted.carried:
+            row = found.carried[index]
+            fields = fields_of(row.raw) or {}
+            row_id = _row_id(self._wanted, f"entry {index}")
+            ids[text_at(fields, "uuid")] = raw_of(row_id)
+            fields |= {"uuid": raw_of(row_id), "parentUuid": raw_of(self._last), "sessionId": self._session_id}
+            if caller := ids.get(text_at(fields, "sourceToolAssistantUUID")):
+                fields["sourceToolAssistantUUID"] = caller
+            self._forget_count(row, fields)
+            self._last = row_id
+            yield line_of(fields)
 
     def _new_row(self, found: _Survey, **values: object) -> bytes:
         fields = {name: raw_of(value) for name, value in values.items()}
@@ -188,6 +200,9 @@ class ClaudeCodeWriting:
             fields["parentUuid"] = raw_of(self._last)
         if row.index is not None:
             self._last = row_id
+        self._forget_count(row, fields)
+
+    def _forget_count(self, row: Row, fields: Fields) -> None:
         if row.word == "assistant" and (message := fields_of(fields.get("message") or b"")) is not None:
             usage = value_of(message, "usage")
             if isinstance(usage, dict) and any(usage.get(name) for name in _NO_USAGE):

@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +22,12 @@ from sessions_app.models import Compaction, Entry, Session
 from sessions_app.selectors.plans import load_view
 from sessions_app.services.compactions.request import request
 from sessions_app.services.compactions.run import run_compaction
+from sessions_app.writers.registry import writer_for
 from tests.agents.binaries import CLAUDE, CODEX, Agent, ClaudeCode, Codex
 from tests.fakes.model_server import Answer, Asked, ModelServer, call, say
 from tests.importing import ACTOR
 from tests.services.import_scenes import take
+from tests.writers.scenes import BLOCK, plan, read, written
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True), pytest.mark.timeout(400)]
 
@@ -222,3 +225,24 @@ def test_a_continuation_is_compacted_and_continued_again(scene, monkeypatch):
     assert without_surroundings(requested(asked)) == [*wanted, ("user", "text", "And then?", "")]
     assert attempt.segments.get(kind="synthetic").payload["text"].strip() in [text.strip() for text in asked.texts]
     assert {role for role, *_ in wanted} <= {Role.USER.value, Role.ASSISTANT.value}
+
+
+@pytest.mark.parametrize("name", AGENTS)
+def test_in_a_large_file_too_what_is_carried_is_sent(scene):
+    """An agent that reads only the end of a large file must find there all that it is to send."""
+    filler = {"claude-code": {"type": "queue-operation", "content": "x" * 5_000, "sessionId": id_of(scene.source)}}.get(
+        scene.name, {"timestamp": "2026-11-30T10:00:00.000Z", "type": "event_msg", "payload": {"type": "warning", "message": "x" * 5_000}}
+    )
+    first, *rest = scene.source.read_bytes().splitlines(keepends=True)
+    source = read(b"".join([first, *[json.dumps(filler).encode() + b"\n"] * 3_000, *rest]), scene.name)
+    places = {entry.text: entry.index for entry in source.live}
+    writer = writer_for(scene.name)
+    session_id = writer.new_session_id()
+    checkpoint = plan(places["Explain the worker."], [places[PROMPTS[0]], places["Explain the parser."]])
+    place = writer.place_of(session_id, working_directory=str(scene.agent.folder), at=datetime.now().astimezone())
+    folder = scene.agent.home / place.folder
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / place.name).write_bytes(written(source, scene.name, checkpoint, session_id)[0])
+    scene.agent.resume(session_id, GO_ON)
+    texts = [text.strip() for text in scene.server.prompts[-1].texts]
+    assert [text for text in texts if text in (BLOCK, *PROMPTS)] == [BLOCK, PROMPTS[0], "Explain the parser.", *PROMPTS[3:]]

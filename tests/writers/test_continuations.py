@@ -144,6 +144,21 @@ def test_rows_behind_the_boundary_never_lead_past_it():
     assert (seen[-1], top["logicalParentUuid"], top["parentUuid"]) == (top["uuid"], "b1", None)
 
 
+def test_what_is_carried_stands_behind_the_block_as_rows_of_its_own_and_stays_where_it_was():
+    source = read(encode(turns(5)), "claude-code")
+    call_and_result = [entry.index for entry in source.live if entry.source_id in ("a1", "r1")]
+    checkpoint = plan(prompts(source)[3], [prompts(source)[0], *call_and_result])
+    data, _ = written(source, "claude-code", checkpoint, NEW)
+    rows = [told_row for told_row in rows_of(data) if "uuid" in told_row]
+    place = next(number for number, told_row in enumerate(rows) if told_row.get("isCompactSummary"))
+    assert [told_row["parentUuid"] for told_row in rows[place + 1 : place + 5]] == [
+        told_row["uuid"] for told_row in rows[place : place + 4]
+    ]
+    assert len({told_row["uuid"] for told_row in rows}) == len(rows)
+    assert rows[place + 2]["message"]["usage"]["input_tokens"] == 0
+    assert told(read(data, "claude-code").agents_view()) == told(source.view(checkpoint))
+
+
 def test_counts_by_which_the_agent_would_compact_again_are_gone():
     source = read(encode(turns(4)), "claude-code")
     data, notes = written(source, "claude-code", plan(prompts(source)[2]), NEW)
