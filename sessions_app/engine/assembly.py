@@ -49,8 +49,9 @@ class Assembly:
     come in several entries of one key, also with results in between.
     """
 
-    def __init__(self, cleared: frozenset[int]) -> None:
+    def __init__(self, cleared: frozenset[int], pinned: frozenset[int] = frozenset()) -> None:
         self._cleared = cleared
+        self._pinned = pinned
         self._system: list[ViewPart] = []
         self._exchanges = [_Exchange()]
         self._by_key: dict[str, _Exchange] = {}
@@ -68,7 +69,10 @@ class Assembly:
             self._exchanges[-1].others.append((_FENCE, view_part))
 
     def add(self, entry: Entry) -> None:
-        parts = _cleared_parts(entry) if entry.index in self._cleared else _view_parts(entry)
+        if entry.index in self._cleared:
+            parts = _cleared_parts(entry)
+        else:
+            parts = _view_parts(entry, Fate.PINNED if entry.index in self._pinned else Fate.VERBATIM)
         if not parts:
             return
         if entry.role is Role.ASSISTANT:
@@ -173,13 +177,13 @@ def _messages_of(exchange: _Exchange) -> Iterator[ViewMessage]:
         yield _message(Role.USER, answer)
 
 
-def _view_parts(entry: Entry) -> list[ViewPart]:
+def _view_parts(entry: Entry, fate: Fate) -> list[ViewPart]:
     parts = [part for part in entry.parts if part.kind is not PartKind.TEXT or part.length]
     estimates = [counting.estimate_part(part) for part in parts] if len(parts) > 1 else [entry.tokens] * len(parts)
     if parts:
         # The entry's stored count is the truth; its frame goes to the first part.
         estimates[0] = max(0, entry.tokens - sum(estimates[1:]))
-    return [ViewPart(part=part, entry_index=entry.index, tokens=tokens) for part, tokens in zip(parts, estimates, strict=True)]
+    return [ViewPart(part=part, entry_index=entry.index, fate=fate, tokens=tokens) for part, tokens in zip(parts, estimates, strict=True)]
 
 
 def _cleared_parts(entry: Entry) -> list[ViewPart]:

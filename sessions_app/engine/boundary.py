@@ -1,14 +1,14 @@
 """Where to cut: the first entry that stays verbatim. Legal cuts are the starts of rounds."""
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import msgspec
 
 from sessions_app.engine.policy import Policy
 from sessions_app.engine.rounds import Links, Round, link, rounds_of
 from sessions_app.engine.shapes import EntryShape
-from sessions_app.engine.terms import Kind, SkipReason
+from sessions_app.engine.terms import Kind, Role, SkipReason
 
 MANUAL_KEEP_FRACTION = 0.25
 """Of the signal: a person who asks on a small session wants something to happen."""
@@ -22,6 +22,7 @@ class Boundary(msgspec.Struct, frozen=True, kw_only=True):
     index: int
     source_id: str
     carried: tuple[int, ...]  # entries before the cut that stay verbatim: the user message of the turn that it falls into
+    pinned: tuple[int, ...] = ()  # entries before the cut that stay because somebody pinned them
     folded: int  # entries that a block replaces
     kept: int  # entries that stay, carried ones included
     kept_tokens: int
@@ -48,6 +49,7 @@ def choose(
     wanted: int | None = None,
     force: bool = False,
     midway: bool = False,
+    pinned: Collection[int] = (),
 ) -> Boundary | SkipReason:
     """The cut of a history, or of its tail, or the reason why there is none. Linear.
 
@@ -59,13 +61,14 @@ def choose(
     `force` ignores both budgets, never legality. `wanted` is a boundary that a person asked for: it is validated and
     never moved; protection and budgets do not apply to it. Raises `IllegalBoundary`. `midway`: the shapes are a tail
     that begins anywhere, not at a legal cut; no cut may then leave a result behind whose call lies before them.
+    `pinned`: indexes of entries that stay, wherever the cut falls.
     """
     links = link(shapes, midway=midway)
     if not links.counts[-1]:
         return SkipReason.EMPTY_SESSION
     rounds = rounds_of(links)
     if wanted is not None:
-        return _validate(shapes, links, rounds, wanted)
+        return _validate(shapes, links, rounds, wanted, pinned)
     if len(rounds) < FEWEST_ROUNDS:
         return SkipReason.FEWER_THAN_THREE_ROUNDS
     keep_tokens = 0 if force else keep_tokens
@@ -76,7 +79,7 @@ def choose(
     if last < 1:
         return SkipReason.NO_LEGAL_BOUNDARY
     chosen = _pick(rounds, suffixes, last, keep_tokens)
-    boundary = _boundary(shapes, links, rounds[chosen].first, starts_turn=rounds[chosen].starts_turn)
+    boundary = _boundary(shapes, links, rounds[chosen].first, pinned, starts_turn=rounds[chosen].starts_turn)
     if not boundary.folded:
         return SkipReason.NOTHING_TO_FOLD
     if not force and boundary.folded_tokens <= floor_tokens:
@@ -109,24 +112,32 @@ def _pick(rounds: Sequence[Round], suffixes: Sequence[int], last: int, keep_toke
     return min(fits_from, last) if turn is None else turn
 
 
-def _boundary(shapes: Sequence[EntryShape], links: Links, index: int, *, starts_turn: bool) -> Boundary:
+def _boundary(shapes: Sequence[EntryShape], links: Links, index: int, pinned: Collection[int], *, starts_turn: bool) -> Boundary:
     cut = index - shapes[0].index
-    carried = () if starts_turn else _turn_message(shapes, cut)
-    carried_tokens = sum(shapes[position].tokens for position in carried)
+    carried = () if starts_turn else turn_message(shapes, cut)
+    stays = (*carried, *(pins := [position for position in _pins(shapes, pinned, cut) if position not in carried]))
+    stays_tokens = sum(shapes[position].tokens for position in stays)
     system = [shapes[position].tokens for position in links.system[: bisect_left(links.system, cut)]]
     return Boundary(
         index=index,
         source_id=shapes[cut].source_id,
         carried=tuple(shapes[position].index for position in carried),
-        folded=links.counts[cut] - len(system) - len(carried),
-        kept=links.counts[-1] - links.counts[cut] + len(carried),
-        kept_tokens=links.sums[-1] - links.sums[cut] + carried_tokens,
-        folded_tokens=links.sums[cut] - sum(system) - carried_tokens,
+        pinned=tuple(shapes[position].index for position in pins),
+        folded=links.counts[cut] - len(system) - len(stays),
+        kept=links.counts[-1] - links.counts[cut] + len(stays),
+        kept_tokens=links.sums[-1] - links.sums[cut] + stays_tokens,
+        folded_tokens=links.sums[cut] - sum(system) - stays_tokens,
         starts_turn=starts_turn,
     )
 
 
-def _turn_message(shapes: Sequence[EntryShape], cut: int) -> tuple[int, ...]:
+def _pins(shapes: Sequence[EntryShape], pinned: Collection[int], cut: int) -> list[int]:
+    """Positions of the pinned entries before the cut. System entries are counted apart, pinned or not."""
+    positions = sorted(index - shapes[0].index for index in pinned)
+    return [place for place in positions if 0 <= place < cut and shapes[place].is_sent and shapes[place].role is not Role.SYSTEM]
+
+
+def turn_message(shapes: Sequence[EntryShape], cut: int) -> tuple[int, ...]:
     """Positions of the rows of the last user message before the cut."""
     position = next((position for position in range(cut - 1, -1, -1) if shapes[position].is_user_message), None)
     if position is None:
@@ -138,7 +149,9 @@ def _turn_message(shapes: Sequence[EntryShape], cut: int) -> tuple[int, ...]:
     return tuple(range(first, position + 1))
 
 
-def _validate(shapes: Sequence[EntryShape], links: Links, rounds: Sequence[Round], wanted: int) -> Boundary | SkipReason:
+def _validate(
+    shapes: Sequence[EntryShape], links: Links, rounds: Sequence[Round], wanted: int, pinned: Collection[int]
+) -> Boundary | SkipReason:
     offset = shapes[0].index
     if not offset <= wanted <= shapes[-1].index:
         raise IllegalBoundary(f"Entry {wanted} is not in the range that can be folded ({offset} to {shapes[-1].index}).")
@@ -153,7 +166,7 @@ def _validate(shapes: Sequence[EntryShape], links: Links, rounds: Sequence[Round
     round_ = rounds[bisect_left(rounds, wanted + 1, key=lambda round_: round_.first) - 1]
     if wanted > round_.head:
         raise IllegalBoundary(_what_it_splits(shapes, round_, wanted))
-    boundary = _boundary(shapes, links, wanted, starts_turn=round_.starts_turn)
+    boundary = _boundary(shapes, links, wanted, pinned, starts_turn=round_.starts_turn)
     return boundary if boundary.folded else SkipReason.NOTHING_TO_FOLD
 
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import msgspec
 
 from sessions_app.engine.entries import Checkpoint
-from sessions_app.engine.shapes import EntryShape
+from sessions_app.engine.shapes import EntryShape, in_view
 from sessions_app.engine.terms import Kind
 
 PLACEHOLDER_TOKENS = 25
@@ -25,16 +25,12 @@ class Clearing(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def clearable(shapes: Sequence[EntryShape], previous: Checkpoint | None, before: int) -> Clearing:
-    """What may be cleared of the view of `previous` in front of the entry `before`. One pass."""
-    cleared = previous.cleared if previous else frozenset()
+    """What may be cleared of the view of `previous` in front of the entry `before`: nothing that is pinned. One pass."""
+    cleared, pinned = (previous.cleared, previous.pinned) if previous else (frozenset(), frozenset())
     found = [
         shape
-        for shape in shapes[:before]
-        if shape.kind in _CLEARED_KINDS
-        and shape.is_sent
-        and shape.tokens >= LEAST_TOKENS
-        and shape.index not in cleared
-        and (previous is None or previous.holds(shape.index))
+        for shape in in_view(shapes[:before], previous)
+        if shape.kind in _CLEARED_KINDS and shape.tokens >= LEAST_TOKENS and shape.index not in cleared and shape.index not in pinned
     ]
     return Clearing(
         indexes=frozenset(shape.index for shape in found), saved_tokens=sum(shape.tokens - PLACEHOLDER_TOKENS for shape in found)

@@ -1,6 +1,7 @@
 """Frozen types of a canonical history: entries and their parts, and the plan from which a view is made."""
 
 import hashlib
+import sys
 from collections.abc import Callable
 
 import msgspec
@@ -150,9 +151,23 @@ class Checkpoint(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     prefix_hash: bytes = b""  # rolling hash over entries 0 … boundary_index - 1
     cleared: frozenset[int] = frozenset()  # indexes of results that a placeholder replaces
     trimmed: bool = False  # no summary: what lies before the boundary is `trimmed`, not `summarised`
+    pinned: frozenset[int] = frozenset()  # as it is applied: see `overrides`; nothing of it is stored with a checkpoint
+    excluded: frozenset[int] = frozenset()
+
+    def places(self) -> tuple[frozenset[int], tuple[tuple[int, int], ...]]:
+        """What the plan names: entries by themselves, and ranges, first and last inclusive. Exclusions do not count here."""
+        singles = frozenset(segment.first for segment in self.segments if segment.kind is SegmentKind.ENTRY and segment.first is not None)
+        ranges = tuple(
+            (segment.first, sys.maxsize if segment.last is None else segment.last)
+            for segment in self.segments
+            if segment.kind is SegmentKind.RANGE and segment.first is not None
+        )
+        return singles, ranges
 
     def holds(self, index: int) -> bool:
         """Whether the entry itself (not a summary of it) stands in this checkpoint's view."""
+        if index in self.excluded:
+            return False
         for segment in self.segments:
             if segment.first is None:
                 continue

@@ -28,6 +28,10 @@ def fate_of(shape: EntryShape, chain: Sequence[Checkpoint]) -> EntryFate:
         return EntryFate(fate=Fate.OFF_BRANCH)
     if not chain:
         return EntryFate(fate=Fate.VERBATIM)
+    if shape.index in chain[-1].excluded:
+        return EntryFate(fate=Fate.EXCLUDED)
+    if shape.index in chain[-1].pinned:
+        return EntryFate(fate=Fate.PINNED)
     if chain[-1].holds(shape.index):
         return _fate_in_view(shape, chain)
     remover = chain[-1]

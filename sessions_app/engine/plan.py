@@ -14,7 +14,7 @@ from sessions_app.engine.counting import ENTRY_OVERHEAD, estimate_text
 from sessions_app.engine.entries import Checkpoint, Segment, SyntheticMessage
 from sessions_app.engine.policy import Policy
 from sessions_app.engine.rounds import group_rounds
-from sessions_app.engine.shapes import EntryShape
+from sessions_app.engine.shapes import EntryShape, in_view
 from sessions_app.engine.terms import Role, SegmentKind, SkipReason
 
 LEAST_BLOCK_TOKENS = 500
@@ -29,6 +29,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     system_last: int | None  # index of the last of the leading system entries, None when there are none
     system_entries: int  # how many of them are sent
     carried: tuple[int, ...]
+    pinned: tuple[int, ...]  # entries before the boundary that stay because somebody pinned them
+    excluded: tuple[int, ...]  # entries before the boundary that are not sent: not folded either, so that they can come back
     span: frozenset[int]
     span_tokens: int  # of these entries and of the previous block: what the new block replaces
     kept: int
@@ -39,25 +41,22 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     chunks: tuple[Chunk, ...]
 
     def segments(self, block: str) -> tuple[Segment, ...]:
-        """The view: system entries, the block, what is carried, and everything from the boundary on."""
+        """The view: system entries, the block, what was not folded, and everything from the boundary on."""
+        unfolded = sorted({*self.carried, *self.pinned, *self.excluded})
         system = () if self.system_last is None else (Segment(kind=SegmentKind.RANGE, first=0, last=self.system_last),)
         return (
             *system,
             Segment(kind=SegmentKind.SYNTHETIC, payload=SyntheticMessage(role=Role.USER, text=block)),
-            *(Segment(kind=SegmentKind.ENTRY, first=index) for index in self.carried),
+            *(Segment(kind=SegmentKind.ENTRY, first=index) for index in unfolded),
             Segment(kind=SegmentKind.RANGE, first=self.boundary_index),
         )
 
 
 def view_tokens(shapes: Sequence[EntryShape], checkpoint: Checkpoint | None) -> int:
     """Estimated tokens of a view: its entries, and the messages that a plan adds itself. One pass."""
-    held = _in_view(shapes, checkpoint)
+    held = in_view(shapes, checkpoint)
     cleared = checkpoint.cleared if checkpoint else frozenset()
     return sum(PLACEHOLDER_TOKENS if shape.index in cleared else shape.tokens for shape in held) + added_tokens(checkpoint)
-
-
-def _in_view(shapes: Sequence[EntryShape], checkpoint: Checkpoint | None) -> list[EntryShape]:
-    return [shape for shape in shapes if shape.is_sent and (checkpoint is None or checkpoint.holds(shape.index))]
 
 
 def added_tokens(checkpoint: Checkpoint | None) -> int:
@@ -80,10 +79,11 @@ def make(
 ) -> Plan | SkipReason:
     """The plan for a history of which `shapes` is the whole, and `previous` the checkpoint in force.
 
-    What that one's view still holds is folded or carried again. Raises `IllegalBoundary` where `wanted` splits a round.
+    What that one's view still holds is folded or carried again; what it says is pinned stays, what it says is excluded
+    counts as off the branch (`overrides.without`). Raises `IllegalBoundary` where `wanted` splits a round.
     """
     system_last = _system_last(shapes)
-    start = previous.boundary_index if previous else 0 if system_last is None else system_last + 1
+    start = max(previous.boundary_index if previous else 0, 0 if system_last is None else system_last + 1)
     tokens_before = view_tokens(shapes, previous)
     keep_tokens = boundaries.keep_budget(policy, window, signal_tokens, manual=manual)
     if not manual and signal_tokens > tokens_before:
@@ -96,11 +96,13 @@ def make(
         protected_messages=policy.protected_messages,
         wanted=wanted,
         force=force,
+        pinned=previous.pinned if previous else (),
     )
     if isinstance(chosen, SkipReason):
         return chosen
     carried = chosen.carried or _carried_again(shapes, previous, chosen.index)
-    stays = {*carried, *range(0 if system_last is None else system_last + 1)}
+    pinned, excluded = _decided(shapes, previous, 0 if system_last is None else system_last + 1, chosen.index)
+    stays = {*carried, *pinned, *range(0 if system_last is None else system_last + 1)}
     folded, kept = _divide(shapes, previous, chosen.index, stays)
     kept_tokens, span_tokens = _tokens(kept), _tokens(folded) + added_tokens(previous)
     block_tokens = block_budget(policy, window, span_tokens, kept_tokens, manual=manual or force)
@@ -112,6 +114,8 @@ def make(
         system_last=system_last,
         system_entries=0 if system_last is None else sum(shape.is_sent for shape in shapes[: system_last + 1]),
         carried=carried,
+        pinned=pinned,
+        excluded=excluded,
         span=frozenset(shape.index for shape in folded),
         span_tokens=span_tokens,
         kept=len(kept),
@@ -140,8 +144,16 @@ def _divide(
     shapes: Sequence[EntryShape], previous: Checkpoint | None, cut: int, stays: Collection[int]
 ) -> tuple[list[EntryShape], list[EntryShape]]:
     """What leaves the view, and what stands in the next one."""
-    folded = [shape for shape in _in_view(shapes, previous) if shape.index < cut and shape.index not in stays]
-    return folded, [shape for shape in shapes if shape.is_sent and (shape.index >= cut or shape.index in stays)]
+    folded = [shape for shape in in_view(shapes[:cut], previous) if shape.index not in stays]
+    return folded, [shape for shape in (*(shapes[index] for index in sorted(stays)), *shapes[cut:]) if shape.is_sent]
+
+
+def _decided(shapes: Sequence[EntryShape], previous: Checkpoint | None, first: int, cut: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """What is pinned and what is excluded of the entries that might be folded."""
+    if previous is None:
+        return (), ()
+    pinned = (index for index in sorted(previous.pinned) if first <= index < cut and shapes[index].is_sent)
+    return tuple(pinned), tuple(index for index in sorted(previous.excluded) if first <= index < cut)
 
 
 def _system_last(shapes: Sequence[EntryShape]) -> int | None:
@@ -158,8 +170,7 @@ def _carried_again(shapes: Sequence[EntryShape], previous: Checkpoint | None, cu
     opens = next((shape for shape in shapes[cut:] if shape.is_user_message or (shape.is_sent and shape.role is Role.ASSISTANT)), None)
     if opens is None or opens.is_user_message:
         return ()
-    singles = (segment.first for segment in previous.segments if segment.kind is SegmentKind.ENTRY)
-    return tuple(index for index in singles if index is not None and index < cut and shapes[index].is_user_message)
+    return tuple(position for position in boundaries.turn_message(shapes, cut) if previous.holds(position))
 
 
 def block_budget(policy: Policy, window: int, span_tokens: int, kept_tokens: int, *, manual: bool) -> int:

@@ -1,8 +1,10 @@
 """What planning needs to know of an entry: everything but its text, so that a long session plans from small rows."""
 
+from collections.abc import Sequence
+
 import msgspec
 
-from sessions_app.engine.entries import Entry
+from sessions_app.engine.entries import Checkpoint, Entry
 from sessions_app.engine.terms import Kind, PartKind, Role
 
 # Looking a member up in its class costs a call in Python 3.11, and planning asks this of every entry.
@@ -47,3 +49,18 @@ def shape_of(entry: Entry) -> EntryShape:
         off_branch=entry.off_branch,
         meta=entry.meta,
     )
+
+
+def in_view(shapes: Sequence[EntryShape], checkpoint: Checkpoint | None) -> list[EntryShape]:
+    """The shapes of a whole history that stand in a view, in the order of the history. It costs what the view holds."""
+    if checkpoint is None:
+        return [shape for shape in shapes if shape.is_sent]
+    singles, ranges = checkpoint.places()
+    held: list[EntryShape] = []
+    after = 0  # first position that no place before has covered
+    for first, last in sorted([*ranges, *((index, index) for index in singles)]):
+        start, end = max(first, after), min(last + 1, len(shapes))
+        if start < end:
+            held += [shape for shape in shapes[start:end] if shape.is_sent and shape.index not in checkpoint.excluded]
+            after = end
+    return held

@@ -26,7 +26,7 @@ def build(entries: Iterable[Entry], checkpoint: Checkpoint | None) -> tuple[View
     after its call. A result without its call is left out, and a call without a result gets a synthetic one, so that
     every view is legal.
     """
-    assembly = Assembly(checkpoint.cleared if checkpoint else frozenset())
+    assembly = Assembly(checkpoint.cleared, checkpoint.pinned) if checkpoint else Assembly(frozenset())
     for item in _plan_order(entries, checkpoint):
         if isinstance(item, SyntheticMessage):
             assembly.add_synthetic(item)
@@ -37,20 +37,21 @@ def build(entries: Iterable[Entry], checkpoint: Checkpoint | None) -> tuple[View
 
 def stream(
     items: Iterable[Entry | SyntheticMessage],
-    cleared: frozenset[int],
+    checkpoint: Checkpoint | None,
     is_awaited: Callable[[Collection[str], Collection[str]], bool],
     *,
     keep: int = HELD_BACK,
 ) -> Iterator[ViewMessage]:
-    """The messages of `build`, one by one, from what a plan names in its order: holds only what may still change.
+    """The messages of `build`, one by one, from what a plan names in its order, exclusions left out: holds only what may still change.
 
     `is_awaited` says of message keys and call ids whether an entry more than `keep` entries later goes with them.
     """
-    assembly = Assembly(cleared)
+    assembly = Assembly(checkpoint.cleared, checkpoint.pinned) if checkpoint else Assembly(frozenset())
+    excluded = checkpoint.excluded if checkpoint else frozenset()
     for item in items:
         if isinstance(item, SyntheticMessage):
             assembly.add_synthetic(item)
-        elif item.is_sendable and not item.off_branch:
+        elif item.is_sendable and not item.off_branch and item.index not in excluded:
             assembly.add(item)
             yield from assembly.settled(keep, is_awaited)
     yield from assembly.messages()
@@ -64,10 +65,12 @@ def view_hash(messages: Sequence[ViewMessage]) -> str:
 
 def _plan_order(entries: Iterable[Entry], checkpoint: Checkpoint | None) -> Iterator[Entry | SyntheticMessage]:
     by_index = {entry.index: entry for entry in entries if entry.is_sendable and not entry.off_branch}
-    in_order = sorted(by_index)
     if checkpoint is None:
-        yield from (by_index[index] for index in in_order)
+        yield from (by_index[index] for index in sorted(by_index))
         return
+    for index in checkpoint.excluded:
+        by_index.pop(index, None)
+    in_order = sorted(by_index)
     # An entry that a plan names by itself stands there, not in a range around it.
     singles = {segment.first for segment in checkpoint.segments if segment.kind is SegmentKind.ENTRY}
     placed: set[int] = set()

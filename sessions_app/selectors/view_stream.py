@@ -28,7 +28,7 @@ def stream_view(
     places = [place for place in (_clipped(segment, upto) for segment in segments) if place is not None]
     awaited = _Awaited(session_id, keep)
     items = awaited.watching(_items(session_id, places, whole=whole))
-    return view.stream(items, checkpoint.cleared if checkpoint else frozenset(), awaited, keep=keep)
+    return view.stream(items, checkpoint, awaited, keep=keep)
 
 
 def _clipped(segment: Segment, upto: int | None) -> Segment | None:

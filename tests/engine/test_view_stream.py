@@ -31,7 +31,7 @@ class Reading:
 @given(histories(), st.integers(2, 4))
 def test_it_is_the_view_that_is_built_at_once(entries, keep):
     reading = Reading(entries)
-    assert tuple(view.stream(reading, frozenset(), reading.awaits, keep=keep)) == view.build(entries, None)
+    assert tuple(view.stream(reading, None, reading.awaits, keep=keep)) == view.build(entries, None)
 
 
 def test_what_nothing_more_can_come_to_is_given_away_at_once():
@@ -39,6 +39,6 @@ def test_what_nothing_more_can_come_to_is_given_away_at_once():
     for turn in range(50):
         story.user(f"Turn {turn}").calls(f"call-{turn}").result(f"call-{turn}").says("Done.")
     reading = Reading(story.entries)
-    messages = view.stream(reading, frozenset(), reading.awaits, keep=3)
+    messages = view.stream(reading, None, reading.awaits, keep=3)
     assert next(messages).parts[0].part.text == "Turn 0"
     assert len(reading.to_come) > len(story.entries) - 3 * 4 - 4
