@@ -52,14 +52,23 @@ def neutralise(text: str) -> str:
     return _FORGED_TAG.sub("‹", text)
 
 
-def render(*, summary: str, state: MechanicalState, entries_folded: int, budget_tokens: int, carried: Collection[int] = ()) -> Block:
-    """The block. `carried` are indexes of messages that stand word for word after it.
+def render(
+    *,
+    summary: str,
+    state: MechanicalState,
+    entries_folded: int,
+    budget_tokens: int,
+    carried: Collection[int] = (),
+    pinned: Collection[int] = (),
+) -> Block:
+    """The block. `carried` and `pinned` are indexes of messages that stand word for word after it.
 
     The summary goes in whole: whoever made it was told its budget. State and user messages are cut to theirs, in
     this order: texts of old user messages, files that were only read, old commands, then the rest of the lists.
     """
     facts = _fit(lambda limits: _state_text(state, limits), _LIST_LIMITS, int(budget_tokens * STATE_SHARE))
-    said, left_out = _user_text(state.user_messages, int(budget_tokens * USER_SHARE), carried)
+    past = [message for message in state.user_messages if message.index not in pinned or message.index in carried]
+    said, left_out = _user_text(past, int(budget_tokens * USER_SHARE), carried)
     inner = "\n\n".join(part for part in (_opening(entries_folded), summary.strip(), facts, said, _CONTRACT) if part)
     text = f"<{_TAG}>\n{neutralise(inner)}\n</{_TAG}>"
     return Block(text=text, tokens=estimate_text(text), left_out=left_out)

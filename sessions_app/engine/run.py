@@ -5,7 +5,7 @@ from collections.abc import Generator, Sequence
 import msgspec
 
 from sessions_app.engine import block as blocks
-from sessions_app.engine import clearing
+from sessions_app.engine import clearing, overrides
 from sessions_app.engine import plan as planning
 from sessions_app.engine import summary as summaries
 from sessions_app.engine.boundary import IllegalBoundary
@@ -14,7 +14,7 @@ from sessions_app.engine.entries import Checkpoint, Segment
 from sessions_app.engine.explanations import EXPLANATIONS
 from sessions_app.engine.plan import Plan
 from sessions_app.engine.policy import Policy
-from sessions_app.engine.shapes import EntryShape
+from sessions_app.engine.shapes import EntryShape, in_view
 from sessions_app.engine.steps import (
     Commit,
     Ended,
@@ -40,7 +40,8 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     """What one attempt is about: a history, the checkpoints in force, and how it is to be compacted.
 
     `shapes` is the whole history; `chain` are the checkpoints in force, oldest first: the view of the last one is
-    compacted further. `signal_tokens` is what the view is believed to occupy.
+    compacted further. `signal_tokens` is what the view is believed to occupy. What the last checkpoint says is excluded
+    counts as off the branch: an attempt neither counts nor reads it.
     """
 
     shapes: Sequence[EntryShape]
@@ -55,6 +56,11 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     instructions: str = ""
     force: bool = False
     boundary: int | None = None
+
+    def __post_init__(self) -> None:
+        excluded = self.previous.excluded if self.previous else frozenset()
+        msgspec.structs.force_setattr(self, "shapes", overrides.without(self.shapes, excluded))
+        msgspec.structs.force_setattr(self, "load", overrides.reading(self.load, excluded))
 
     @property
     def previous(self) -> Checkpoint | None:
@@ -185,7 +191,7 @@ class _Attempt:
             summariser="",
             mechanical_state={},
             entries_folded=0,
-            entries_kept=sum(shape.is_sent and (previous is None or previous.holds(shape.index)) for shape in self._shapes),
+            entries_kept=len(in_view(self._shapes, previous)),
             tokens_before=tokens_before,
             tokens_after=tokens_after,
             cleared=tuple(sorted(found.indexes | (previous.cleared if previous else frozenset()))),
@@ -252,9 +258,10 @@ class _Attempt:
         block = blocks.render(
             summary=text,
             state=state,
-            entries_folded=state.entries - len(plan.carried) - plan.system_entries,
+            entries_folded=state.entries - len({*plan.carried, *plan.pinned}) - plan.system_entries,
             budget_tokens=plan.block_tokens,
             carried=plan.carried,
+            pinned=plan.pinned,
         )
         previous = self._task.previous
         return Commit(
