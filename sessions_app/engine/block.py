@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Sequence
 
 import msgspec
 
-from sessions_app.engine import asks
+from sessions_app.engine import asks, commands
 from sessions_app.engine.asks import AskKind
 from sessions_app.engine.counting import estimate_text
 from sessions_app.engine.extractors import one_line
@@ -18,12 +18,6 @@ SUMMARY_SHARE, STATE_SHARE, USER_SHARE = 0.40, 0.25, 0.35
 _TAG = "compacted-history"
 _FORGED_TAG = re.compile(r"<(?=\s{0,20}/?\s{0,20}compacted[-_ ]history)", re.IGNORECASE)
 
-_SHELL_TAIL = re.compile(r"(?:\s*2>&1|\s*\|\s*(?:head|tail)(?:\s+-n?\s*\d+)?)+\s*$")
-_LOOK_UP = re.compile(
-    r"(?:cd|ls|cat|head|tail|pwd|echo|which|wc|find|grep|rg|tree|file|stat|sort|jq|sed -n|"
-    r"git (?:status|log|diff|show|branch|blame|fetch))\b"
-)
-_JOINT = re.compile(r"\s*(?:&&|\|\|?|;)\s*")
 _Limits = tuple[int, int, int, int]  # read files, commands, changed files, addresses and identifiers
 _NEWEST = 6  # user messages whose texts are shortened last
 _TEXT_LIMITS = ((600, 2_000), (400, 1_600), (240, 1_200), (120, 800), (60, 400), (40, 160), (24, 60))
@@ -120,7 +114,7 @@ def _state_text(state: MechanicalState, limits: _Limits) -> str:
         ("Commits made", [f"- `{commit.sha}` {commit.subject} (#{commit.index})" for commit in state.commits], changed_limit),
         ("Failures that nothing later made good", errors, min(changed_limit, 10)),
         ("Files read", [_file_line(file, root) for file in read], read_limit),
-        ("Commands run, without mere look-ups", _command_lines(state.commands, root), command_limit),
+        ("Commands run, without mere look-ups", _command_lines(state.commands), command_limit),
         ("Addresses", [f"- {url.text}" for url in state.urls], mention_limit // 2),
     ]
     parts = ["## State, as recorded by code", " ".join(filter(None, place))]
@@ -141,12 +135,12 @@ def _file_line(file: FileRecord, root: str) -> str:
     return f"- `{under(root, file.path)}` {did} (#{file.index})"
 
 
-def _command_lines(commands: Sequence[CommandRecord], root: str) -> list[str]:
+def _command_lines(ran: Sequence[CommandRecord]) -> list[str]:
     """Commands that did something or failed, each once, where it was last run."""
     last: dict[str, tuple[CommandRecord, int]] = {}
-    for command in commands:
-        words = _SHELL_TAIL.sub("", command.command.removeprefix(f"cd {root.rstrip('/')} && "))
-        if command.status == "ok" and all(_LOOK_UP.match(piece) for piece in _JOINT.split(words) if piece):
+    for command in ran:
+        words = commands.essence(command.command)
+        if command.status == "ok" and commands.is_look_up(words):
             continue
         times = last.pop(words, (command, 0))[1] + 1
         last[words] = (command, times)

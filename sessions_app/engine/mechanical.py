@@ -5,9 +5,10 @@ from collections.abc import Iterable
 
 import msgspec
 
-from sessions_app.engine import extractors, mentions
+from sessions_app.engine import commands, extractors, facts, mentions
 from sessions_app.engine.entries import Entry, Part
 from sessions_app.engine.extractors import CallFacts, FileAction, ResultFacts, Todo, one_line
+from sessions_app.engine.facts import Collected, Facts
 from sessions_app.engine.state import (
     CommandRecord,
     CommitRecord,
@@ -39,6 +40,14 @@ def collect(entries: Iterable[Entry], should_stop: ShouldStop = lambda: None) ->
     return collector.state()
 
 
+def facts_of(entries: Iterable[Entry]) -> Facts:
+    """The facts that these entries state. One pass."""
+    collector = Collector()
+    for entry in entries:
+        collector.add(entry)
+    return collector.facts()
+
+
 class _Call(msgspec.Struct):
     index: int
     tool: str
@@ -56,12 +65,14 @@ class Collector:
         self._tools: dict[str, int] = {}
         self._urls: dict[str, int] = {}
         self._identifiers: dict[str, int] = {}
+        self._numbers: dict[str, int] = {}
         self._commits: dict[str, CommitRecord] = {}
         self._errors: list[ErrorRecord] = []
         self._unfixed: dict[tuple[str, str], list[int]] = {}
         self._refusals: list[Refusal] = []
         self._answers: list[Mention] = []
         self._todos: dict[str, Todo] = {}
+        self._todos_at: dict[str, int] = {}
         self._jobs: dict[str, OpenCall] = {}
         self._open: dict[str, _Call] = {}
         self._users: list[UserMessage] = []
@@ -93,6 +104,8 @@ class Collector:
             self._urls.setdefault(url, entry.index)
         for word in mentions.identifiers(text, spoken=entry.role is Role.USER):
             self._identifiers.setdefault(word, entry.index)
+        for number in mentions.quantities(text):
+            self._numbers.setdefault(number, entry.index)
         if entry.role is Role.ASSISTANT and self._users and text.strip():
             self._users[-1] = msgspec.structs.replace(self._users[-1], answered_index=entry.index)
 
@@ -168,11 +181,28 @@ class Collector:
     def _note_todos(self, call: _Call, result: ResultFacts) -> None:
         if call.facts.replaces_todos:
             self._todos = {todo.text: todo for todo in call.facts.todos[:MAX_TODOS]}
+            self._todos_at |= dict.fromkeys(self._todos, call.index)
             return
         for todo in call.facts.todos[:MAX_TODOS]:
             key = todo.key or result.todo_key or todo.text
             before = self._todos.get(key)
+            self._todos_at[key] = call.index
             self._todos[key] = Todo(todo.text or (before.text if before else f"task {key}"), todo.status, key)
+
+    def facts(self) -> Facts:
+        """What the entries so far state, uncut."""
+        return facts.gather(
+            Collected(
+                files=self._files.values(),
+                commands=self._commands,
+                errors=self._errors,
+                urls=self._urls,
+                identifiers=self._identifiers,
+                numbers=self._numbers,
+                users=self._users,
+                todos=[(todo, self._todos_at[key]) for key, todo in self._todos.items()],
+            )
+        )
 
     def state(self) -> MechanicalState:
         """What is known now. The long lists keep their newest."""
@@ -211,7 +241,6 @@ def _newest_files(files: list[FileRecord]) -> tuple[FileRecord, ...]:
     return tuple(file for file in files if file.path in kept)
 
 
-_LEADING_CD = re.compile(r"\A(?:cd\s+(?:\"[^\"]*\"|\S+)\s*(?:&&|;)\s*)+")
 _DELETION = re.compile(r"(?:^|&&|;|\n)\s*(?:git\s+rm|rm)((?:\s+-[\w-]+)*)((?:\s+[\w./@~+-]+)+)")
 
 
@@ -219,7 +248,7 @@ def _gist(facts: CallFacts) -> str:
     """What makes two calls *the same thing*: the file or query, or a command's first two words."""
     if not facts.command:
         return facts.target
-    return " ".join(_LEADING_CD.sub("", facts.command[:2_000].strip()).split()[:2])
+    return " ".join(commands.without_cd(facts.command[:2_000].strip()).split()[:2])
 
 
 def _deleted_by(command: str) -> Iterable[str]:

@@ -10,6 +10,12 @@ _HASH = re.compile(r"(?<![\w-])[0-9a-f]{7,40}(?![\w-])")
 _NUMBER = re.compile(r"#\d{1,7}\b")
 _REPOSITORY_BEFORE = re.compile(r"[\w.-]{1,60}/[\w.-]{1,60}\Z")
 _TICKET = re.compile(r"\b[A-Z][A-Z0-9]{1,9}-\d{1,7}\b")
+_QUANTITY = re.compile(
+    r"(?<![\w.,#/:$-])(\d[\d,]*(?:\.\d+)?)[ \u00a0-]?"
+    r"(%|(?:ms|µs|ns|s|sec|secs|seconds?|minutes?|mins?|hours?|hrs?|h|days?|weeks?|months?|years?|[kKMGT]i?B|bytes?|px|rem|fps|Hz|[kMG]Hz|"
+    r"k?tokens?|lines?|files?|tests?|commits?|errors?|warnings?|entries|rows?|requests?|calls?|messages?|characters?|chars|items?|users?|"
+    r"sessions?|commands?|functions?|packages?|tables?|pages?|steps?|times|x|percent)\b)"
+)
 _HOUSEHOLD_WORDS = frozenset({"GitHub", "GitLab", "JavaScript", "TypeScript", "OpenAI", "PostgreSQL", "MySQL", "YouTube", "LinkedIn"})
 _SPOKEN = re.compile(r"\b(?:[a-z0-9]{1,40}(?:_[a-z0-9]{1,40}){1,8}|[A-Z][a-z0-9]{1,40}(?:[A-Z][a-z0-9]{0,40}){1,8})\b")
 PATH = re.compile(
@@ -54,6 +60,13 @@ def identifiers(text: str, *, spoken: bool) -> Iterator[str]:
     yield from (word for match in _HASH.finditer(text) if not (word := match.group()).isdigit() and not word.isalpha())
     if spoken:
         yield from (word for match in _SPOKEN.finditer(text) if (word := match.group()) not in _HOUSEHOLD_WORDS)
+
+
+def quantities(text: str) -> Iterator[str]:
+    """Numbers with their unit, as `40 ms`, whatever stood between the two."""
+    for match in _QUANTITY.finditer(text):
+        number, unit = match.groups()
+        yield f"{number.replace(',', '')} {unit}" if unit != "%" else f"{number}%"
 
 
 def working_directory(text: str) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Generator, Sequence
 import msgspec
 
 from sessions_app.engine import block as blocks
-from sessions_app.engine import clearing, overrides
+from sessions_app.engine import clearing, overrides, verification
 from sessions_app.engine import plan as planning
 from sessions_app.engine import summary as summaries
 from sessions_app.engine.boundary import IllegalBoundary
@@ -88,7 +88,7 @@ def run(task: Task, *, should_stop: ShouldStop) -> Generator[Step, None, Result]
     entries before the boundary. Never raises but for `Stopped` when the lease was lost: whoever runs this then no
     longer owns the attempt.
     """
-    attempt = _Attempt(task, Reading(task.load, should_stop))
+    attempt = _Attempt(task, Reading(task.load, len(task.shapes), should_stop))
     try:
         yield PhaseStarted(phase=Phase.PLAN)
         attempt.reading.check()
@@ -97,8 +97,7 @@ def run(task: Task, *, should_stop: ShouldStop) -> Generator[Step, None, Result]
         except IllegalBoundary as refusal:
             return _skipped(SkipReason.NO_LEGAL_BOUNDARY, f"{refusal} {_UNCHANGED}")
         if not task.is_manual and (cleared := attempt.clear(plan)) is not None:
-            yield from attempt.verify(cleared)
-            return cleared
+            return (yield from attempt.verify(cleared))
         if isinstance(plan, SkipReason):
             return attempt.ended(_skipped(plan))
         yield _planned(plan)
@@ -111,7 +110,7 @@ def run(task: Task, *, should_stop: ShouldStop) -> Generator[Step, None, Result]
 
 def trim(task: Task, *, should_stop: ShouldStop) -> Commit | Ended:
     """What is left of a view without any summary: for a request that can't wait, whether or not it is stored."""
-    attempt = _Attempt(task, Reading(task.load, should_stop))
+    attempt = _Attempt(task, Reading(task.load, len(task.shapes), should_stop))
     try:
         plan = attempt.plan()
         return attempt.ended(_skipped(plan)) if isinstance(plan, SkipReason) else attempt.trim(plan)
@@ -218,8 +217,7 @@ class _Attempt:
                 result = trimmed if isinstance(trimmed, Commit) else result
         if isinstance(result, Ended):
             return self.ended(result)
-        yield from self.verify(result)
-        return result
+        return (yield from self.verify(result))
 
     def trim(self, plan: Plan) -> Commit | Ended:
         """The plan without a summary; where that leaves too much, everything but the last round."""
@@ -232,12 +230,15 @@ class _Attempt:
             return self.ended(_skipped(SkipReason.WOULD_NOT_SHRINK))
         return trimmed
 
-    def verify(self, result: Commit) -> Generator[Step, None, None]:
-        """The last step before a commit."""
+    def verify(self, result: Commit) -> Generator[Step, None, Commit]:
+        """The last step before a commit: what the new view kept of the facts, and whether the summary says more than they."""
         yield PhaseStarted(phase=Phase.VERIFY)
         self.reading.check()
-        yield Verified(tokens_after=result.tokens_after, warnings=result.warnings)
+        if result.block:
+            result = verification.of(result, self._task.shapes, self._task.previous, self.reading, self._previous_summary)
+        yield Verified(tokens_after=result.tokens_after, warnings=result.warnings, coverage_status=result.coverage_status)
         self.reading.check()
+        return result
 
     # What they come to.
 

@@ -125,11 +125,12 @@ def score(sentence: str, stressed: frozenset[str] = frozenset()) -> float:
 
 def candidates(text: str, index: int, stressed: frozenset[str] = frozenset()) -> list[Sentence]:
     """Every sentence of a message that may be quoted."""
-    return [
-        Sentence(sentence, score(sentence, stressed), index)
-        for sentence in split(text)
-        if SHORTEST <= len(sentence) <= LONGEST and any(char.isalpha() for char in sentence)
-    ]
+    return [Sentence(sentence, score(sentence, stressed), index) for sentence in split(text) if is_quotable(sentence)]
+
+
+def is_quotable(sentence: str) -> bool:
+    """Whether it may stand in a summary as it is."""
+    return SHORTEST <= len(sentence) <= LONGEST and any(char.isalpha() for char in sentence)
 
 
 def is_intention(sentence: str) -> bool:

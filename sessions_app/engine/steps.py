@@ -8,8 +8,10 @@ import msgspec
 
 from sessions_app.engine.counting import estimate_text
 from sessions_app.engine.entries import Entry, Segment, Usage
+from sessions_app.engine.grounding import Unsupported
+from sessions_app.engine.retention import Retention
 from sessions_app.engine.state import MechanicalState
-from sessions_app.engine.terms import Outcome, Phase, Profile, Rung, SkipReason, Status, SummarySource
+from sessions_app.engine.terms import CoverageStatus, Outcome, Phase, Profile, Rung, SkipReason, Status, SummarySource
 
 
 class Stop(StrEnum):
@@ -133,6 +135,7 @@ class Verified(msgspec.Struct, frozen=True, kw_only=True):
 
     tokens_after: int
     warnings: tuple[str, ...] = ()
+    coverage_status: CoverageStatus = CoverageStatus.UNKNOWN
 
 
 Step = PhaseStarted | Planned | ChunkSummarised | Verified
@@ -159,6 +162,9 @@ class Commit(msgspec.Struct, frozen=True, kw_only=True):
     cleared: tuple[int, ...] = ()  # results that a placeholder replaces in this view
     rungs: tuple[RungReport, ...] = ()
     tried: tuple[SummariserTry, ...] = ()
+    retention: Retention = Retention()
+    unsupported: tuple[Unsupported, ...] = ()
+    coverage_status: CoverageStatus = CoverageStatus.UNKNOWN
 
 
 class Ended(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,6 +1,6 @@
 """The middle of an attempt: reading the span chunk by chunk, asking summarisers in turn, folding what they say."""
 
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Sequence
 
 import msgspec
 
@@ -10,6 +10,7 @@ from sessions_app.engine.chunks import Chunk
 from sessions_app.engine.counting import estimate_text
 from sessions_app.engine.entries import Entry
 from sessions_app.engine.extractive import ExtractiveSummariser
+from sessions_app.engine.facts import Facts
 from sessions_app.engine.mechanical import Collector
 from sessions_app.engine.plan import Plan
 from sessions_app.engine.policy import Policy
@@ -32,6 +33,9 @@ Load = Callable[[int, int], Iterator[Entry]]
 """Entries from the first index to the last, inclusive, in order."""
 
 LOAD_AT_ONCE = 500  # entries, so that a store's cursor is never open while a summariser works
+MAX_HELD_CHARS = 32_000_000
+"""Of entries that were read, kept at hand for the check of the summary; what lies beyond is loaded again."""
+
 ATTEMPTS_EACH = 2
 LEAST_ANSWER_TOKENS = 400
 """A summariser whose window leaves less than this for its answer is passed over."""
@@ -51,12 +55,15 @@ class NoSummaryError(Exception):
 class Reading:
     """Reads a history from its start, once, and keeps what code can know of it. Credentials go no further than here."""
 
-    def __init__(self, load: Load, should_stop: ShouldStop) -> None:
+    def __init__(self, load: Load, entries: int, should_stop: ShouldStop) -> None:
         self.redactions = 0
         self._load = load
+        self._entries = entries  # of the whole history when the attempt began
         self.should_stop = should_stop
         self._collector = Collector()
         self._next = 0  # index of the first entry that was not read
+        self._held: list[list[Entry]] = []  # pages from the start on, as long as they are small enough to hold
+        self._held_chars = 0
 
     def check(self) -> None:
         """Raises `Stopped` when the attempt must end."""
@@ -78,6 +85,41 @@ class Reading:
             pass
         return self._collector.state()
 
+    def facts(self) -> Facts:
+        """What the entries read so far state."""
+        return self._collector.facts()
+
+    def again(self) -> Iterator[list[Entry]]:
+        """The entries read so far, page by page once more. Those that are not held any more are loaded again."""
+        yield from self._held
+        first = self._held[-1][-1].index + 1 if self._held else 0
+        while first < self._next:
+            self.check()
+            end = min(first + LOAD_AT_ONCE, self._next) - 1
+            yield redact_entries(list(self._load(first, end)))[0]
+            first = end + 1
+
+    def known(self) -> MechanicalState:
+        """What code knows of the entries read so far."""
+        return self._collector.state()
+
+    def tail(self, carried: Collection[int], boundary: int) -> Iterator[Entry]:
+        """What stands word for word in a view: single entries from before its boundary, and all from it on."""
+        for index in sorted(carried):
+            yield from redact_entries(list(self._load(index, index)))[0]
+        while boundary < self._entries:
+            self.check()
+            end = min(boundary + LOAD_AT_ONCE, self._entries) - 1
+            yield from redact_entries(list(self._load(boundary, end)))[0]
+            boundary = end + 1
+
+    def _hold(self, page: list[Entry]) -> None:
+        """Keeps the page at hand, unless that is too much or one before it was let go."""
+        first = self._held[-1][-1].index + 1 if self._held else 0
+        if page and page[0].index == first and self._held_chars < MAX_HELD_CHARS:
+            self._held.append(page)
+            self._held_chars += sum(len(part.text) for entry in page for part in entry.parts)
+
     def _read(self, last: int) -> Iterator[Entry]:
         while self._next <= last:
             self.check()
@@ -85,6 +127,7 @@ class Reading:
             page, found = redact_entries(list(self._load(self._next, end)))
             self.redactions += found
             self._next = end + 1
+            self._hold(page)
             for entry in page:
                 self._collector.add(entry)
                 yield entry

@@ -80,6 +80,7 @@ class Status(StrEnum):
     REQUESTED = "requested"
     WAITING_FOR_IDLE = "waiting_for_idle"
     RUNNING = "running"
+    DRAFTED = "drafted"  # its result waits for a person; nothing runs, and another attempt may
     COMPLETED = "completed"
     SKIPPED = "skipped"
     STALE = "stale"
@@ -90,7 +91,7 @@ class Status(StrEnum):
 
     @property
     def is_terminal(self) -> bool:
-        return self not in OPEN_STATUSES
+        return self not in OPEN_STATUSES and self is not Status.DRAFTED
 
 
 OPEN_STATUSES = frozenset({Status.REQUESTED, Status.WAITING_FOR_IDLE, Status.RUNNING})
@@ -157,8 +158,8 @@ class SummarySource(StrEnum):
 class CoverageStatus(StrEnum):
     """What came of the check of a summary against the entries that it stands for."""
 
-    PASS = "pass"
-    PASS_WITH_BACKFILL = "pass_with_backfill"  # the summary lost what matters, and code added it
+    PASS = "pass"  # noqa: S105  no password
+    PASS_WITH_BACKFILL = "pass_with_backfill"  # noqa: S105  the summary lost what matters, and code added it
     WARN = "warn"  # something is lost that matters, or the summary says what no entry does
     FAIL_BLOCKED = "fail_blocked"  # so much of it that it was not committed
     UNKNOWN = "unknown"  # there was nothing to check

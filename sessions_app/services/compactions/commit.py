@@ -14,11 +14,11 @@ from django.db.models.functions import Now
 from sessions_app.engine.entries import Entry as EngineEntry
 from sessions_app.engine.entries import Part, chain_prefix_hash, encode_parts
 from sessions_app.engine.steps import Commit, Ended
-from sessions_app.engine.terms import Kind, Origin, PartKind, Phase, Role, Scope, SegmentKind, Status
+from sessions_app.engine.terms import Kind, Origin, PartKind, Phase, Role, Scope, SegmentKind, Status, Trigger
 from sessions_app.events.types import EventType
 from sessions_app.models import ClearedResult, Compaction, Entry, Session, ViewSegment
 from sessions_app.services import signals
-from sessions_app.services.compactions import lease
+from sessions_app.services.compactions import breakers, lease
 from sessions_app.services.compactions.endings import CANCELLED, STALE, give_back
 from sessions_app.services.compactions.lease import Claim, LeaseLost
 from sessions_app.services.compactions.step_events import append_step
@@ -75,6 +75,8 @@ def commit(held: Claim, result: Commit, in_force: InForce, off_branch: Collectio
             return STALE  # a rewind: what was folded did not happen any more, and what was left out did
         generation = session.last_generation + 1
         divider = _append_divider(session, generation, result)
+        warning = breakers.refill_warning(session, compaction.trigger)
+        result = _with_warning(result, warning if compaction.trigger != Trigger.MANUAL else "")
         _store_segments(compaction, result)
         if not move(compaction.pk, Status.COMPLETED, token=held.token, **_columns(result, generation, divider, in_force)):
             raise LeaseLost
@@ -84,11 +86,17 @@ def commit(held: Claim, result: Commit, in_force: InForce, off_branch: Collectio
             compaction_count=F("compaction_count") + 1,
             entry_count=divider.index + 1,
             head_hash=divider.prefix_hash,
+            refill_warning=warning,
         )
         give_back(compaction.pk)
+        breakers.count(compaction.pk, result.outcome)
         signals.refresh(session.pk)
         append_step(compaction.pk, EventType.COMPACTION_PERSISTED, status=Status.COMPLETED)
     return None
+
+
+def _with_warning(result: Commit, warning: str) -> Commit:
+    return msgspec.structs.replace(result, warnings=(*result.warnings, warning)) if warning else result
 
 
 def _off_branch_before(session_id: uuid.UUID, boundary_index: int) -> set[int]:
@@ -154,6 +162,9 @@ def _columns(result: Commit, generation: int, divider: Entry, in_force: InForce)
         "rungs": msgspec.to_builtins(result.rungs),
         "mechanical_state": result.mechanical_state,
         "warnings": list(result.warnings),
+        "retention": msgspec.to_builtins(result.retention),
+        "unsupported": msgspec.to_builtins(result.unsupported),
+        "coverage_status": result.coverage_status,
         "tokens_before": result.tokens_before,
         "tokens_before_origin": Origin.ESTIMATED,
         "tokens_before_scope": Scope.VIEW,

@@ -134,5 +134,11 @@ def _drive(steps: Generator[Step, None, Result], held: Claim, policy: Policy, pr
 def _store_verified(held: Claim, verified: Verified, progress: Progress) -> None:
     progress.flush()
     with transaction.atomic():
-        lease.write(held, phase=Phase.VERIFY, tokens_after=verified.tokens_after, warnings=list(verified.warnings))
+        lease.write(
+            held,
+            phase=Phase.VERIFY,
+            tokens_after=verified.tokens_after,
+            warnings=list(verified.warnings),
+            coverage_status=verified.coverage_status,
+        )
         append_step(held.compaction_id, EventType.COMPACTION_SUMMARY_VERIFIED, status="observed")

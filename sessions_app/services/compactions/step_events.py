@@ -5,13 +5,15 @@ import uuid
 from django.db.models import F
 from django.utils import timezone
 
-from sessions_app.engine.terms import Status
+from sessions_app.engine.terms import OPEN_STATUSES, CoverageStatus, SkipReason, Status, Trigger
 from sessions_app.events import log
 from sessions_app.events.actors import Actor, system_actor
 from sessions_app.events.types import FIVE_STEPS, EventType
 from sessions_app.models import Compaction, Event, EventResult
 
 WORKER = system_actor("worker")
+STARTED, OBSERVED, REPLAYED = "started", "observed", "replayed"
+"""Words of the lifecycle that are no status of an attempt."""
 
 
 def append_step(compaction_id: uuid.UUID, event_type: EventType, *, status: str, actor: Actor = WORKER) -> Event:
@@ -43,18 +45,26 @@ def append_heartbeat(compaction: Compaction, phase: str, elapsed_s: float) -> Ev
     )
 
 
+BENIGN = frozenset(
+    {SkipReason.EMPTY_SESSION, SkipReason.FEWER_THAN_THREE_ROUNDS, SkipReason.NOTHING_TO_FOLD, SkipReason.WOULD_NOT_SHRINK}
+)
+"""Why an attempt that started by itself may end without anybody being told."""
+
+
 def _payload(compaction: Compaction, event_type: EventType, status: str) -> dict[str, object]:
-    ends = compaction.status not in {Status.REQUESTED, Status.WAITING_FOR_IDLE, Status.RUNNING}
-    applied = compaction.status == Status.COMPLETED
     after = compaction.tokens_after
+    is_applied = status in {Status.COMPLETED, Status.EMERGENCY_EPHEMERAL, REPLAYED}
+    window = compaction.evaluation.get("window") or compaction.session.window
     payload: dict[str, object] = {
         "status": status,
         "event": event_type.value,
+        "event_chain": _chain(compaction.pk, event_type),
         "phase": compaction.phase,
         "trigger": compaction.trigger,
-        "applied": applied,
-        "durability": "durable" if applied else "none",
-        "user_visible": True,
+        "source": "manual" if compaction.trigger == Trigger.MANUAL else "automatic",
+        "applied": is_applied,
+        "durability": _durability(status),
+        "user_visible": _is_visible(compaction, status),
         "tokens_before": compaction.tokens_before,
         "tokens_after": after,
         "remaining_budget_tokens": None if after is None else compaction.session.trigger_tokens - after,
@@ -63,11 +73,30 @@ def _payload(compaction: Compaction, event_type: EventType, status: str) -> dict
         "chunk_index": compaction.chunk_index,
         "chunk_count": compaction.chunk_count,
         "summary_source": compaction.summary_source,
+        "coverage_status": compaction.coverage_status or CoverageStatus.UNKNOWN,
         "elapsed_ms": _elapsed_ms(compaction),
     }
-    if ends:
-        payload |= {"outcome": compaction.outcome, "event_chain": _chain(compaction.pk, event_type)}
+    if status == STARTED:
+        signal = {"signal_tokens": compaction.session.signal_tokens, "signal_origin": compaction.session.signal_origin}
+        payload |= signal | {"window": window, "heartbeat_s": compaction.policy.get("values", {}).get("heartbeat_s")}
+    if compaction.turn_id:
+        payload["turn_id"] = str(compaction.turn_id)
+    if compaction.status not in OPEN_STATUSES:
+        payload["outcome"] = compaction.outcome
     return payload
+
+
+def _durability(status: str) -> str:
+    if status in {Status.COMPLETED, REPLAYED}:
+        return "durable"
+    return "request_scoped" if status == Status.EMERGENCY_EPHEMERAL else "none"
+
+
+def _is_visible(compaction: Compaction, status: str) -> bool:
+    """Whether people are told. Nobody asked for what started by itself: that it had nothing to do, or lost a race, is no news."""
+    if compaction.trigger == Trigger.MANUAL:
+        return True
+    return status != Status.STALE and not (status == Status.SKIPPED and compaction.reason in BENIGN)
 
 
 def _elapsed_ms(compaction: Compaction) -> int:
