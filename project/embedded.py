@@ -24,8 +24,8 @@ LOOK_S = 0.2
 INTERRUPT_S = 1.5
 STOP_S = 3.0
 AFTER_FAILURE_S = 1.0
-CONCURRENCY = {"compactions": 2, "imports": 1}
-"""Threads by queue. Imports have a worker of their own: a long one must not keep a compaction waiting."""
+CONCURRENCY = {"compactions": 2, "imports": 1, "turns": 4}
+"""Threads by queue. Imports have a worker of their own: a long one must not keep a compaction waiting. Turns mostly wait for a model."""
 
 
 class EmbeddedWorker(WorkController):

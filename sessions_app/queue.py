@@ -10,6 +10,7 @@ from kombu.exceptions import OperationalError
 logger = structlog.get_logger(__name__)
 
 RUN_COMPACTION = "sessions_app.run_compaction"
+RUN_TURN = "sessions_app.run_turn"
 IMPORT_SESSIONS = "sessions_app.import_sessions"
 
 

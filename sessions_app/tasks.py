@@ -12,6 +12,7 @@ from celery.worker import state as worker
 from sessions_app import queue
 from sessions_app.services.compactions import run as compactions
 from sessions_app.services.imports import runs as imports
+from sessions_app.services.turns import run as turns
 
 _is_asked_to_end = mmap.mmap(-1, 1)
 """One byte that a worker shares with the child processes of its pool: only the parent gets the signal."""
@@ -26,6 +27,12 @@ def note_request_to_end(**_: Any) -> None:
 def run_compaction(compaction_id: str) -> None:
     _begin()
     compactions.run_compaction(uuid.UUID(compaction_id), must_end=_is_cut_off)
+
+
+@shared_task(name=queue.RUN_TURN)
+def run_turn(session_id: str) -> None:
+    _begin()
+    turns.run_turn(uuid.UUID(session_id), must_end=_is_cut_off)
 
 
 @shared_task(name=queue.IMPORT_SESSIONS)

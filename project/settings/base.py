@@ -137,7 +137,7 @@ CELERY_TASK_REJECT_ON_WORKER_LOST = True
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_TASK_DEFAULT_QUEUE = "compactions"
-CELERY_TASK_ROUTES = {"sessions_app.import_sessions": {"queue": "imports"}}
+CELERY_TASK_ROUTES = {"sessions_app.import_sessions": {"queue": "imports"}, "sessions_app.run_turn": {"queue": "turns"}}
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 
 UPLOAD_MAX_BYTES = ENV.number("UPLOAD_MAX_MB") * 1_000_000

@@ -65,8 +65,8 @@ def broker_url(env: Env) -> str:
 
 
 def task_queues() -> list[Queue]:
-    """Both queues: a worker that is told none takes from each in turn."""
-    return [Queue(name, Exchange(name), routing_key=name) for name in ("compactions", "imports")]
+    """All queues: a worker that is told none takes from each in turn."""
+    return [Queue(name, Exchange(name), routing_key=name) for name in ("compactions", "imports", "turns")]
 
 
 def secret_key(env: Env) -> str:

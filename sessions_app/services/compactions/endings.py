@@ -2,6 +2,7 @@
 
 import uuid
 
+import msgspec
 from django.db import transaction
 from django.db.models.functions import Now
 
@@ -10,9 +11,10 @@ from sessions_app.engine.terms import Outcome, SkipReason, Status
 from sessions_app.events.actors import Actor
 from sessions_app.events.types import EventType
 from sessions_app.models import Compaction, Session, SessionStatus
-from sessions_app.services.compactions import lease
+from sessions_app.services.compactions import breakers, lease
 from sessions_app.services.compactions.step_events import WORKER, append_step
 from sessions_app.services.compactions.transitions import move
+from sessions_app.services.turns import claims
 
 CANCELLED = Ended(
     status=Status.CANCELLED,
@@ -46,10 +48,19 @@ STALE = Ended(
 )
 
 
-def end(compaction_id: uuid.UUID, ended: Ended, *, token: uuid.UUID | None = None, actor: Actor = WORKER) -> bool:
+def end(
+    compaction_id: uuid.UUID,
+    ended: Ended,
+    *,
+    token: uuid.UUID | None = None,
+    actor: Actor = WORKER,
+    counts_as: Outcome | None = None,
+    **columns: object,
+) -> bool:
     """Ends an attempt without a checkpoint; False when it had already ended, or moved on, or `token` lost its lease.
 
-    One transaction: terminal status, lease freed, session given back, the terminal event.
+    One transaction: terminal status, lease freed, session given back, the breaker counted, the terminal event.
+    `counts_as`: what the breaker takes it for, where that is not its outcome; `columns` are stored with it.
     """
     with transaction.atomic():
         # The session's row first, as in a commit: two that end the same attempt then wait, and never block each other.
@@ -61,11 +72,15 @@ def end(compaction_id: uuid.UUID, ended: Ended, *, token: uuid.UUID | None = Non
             outcome=ended.outcome,
             reason=str(ended.reason)[:80],
             explanation=ended.explanation,
+            rungs=msgspec.to_builtins(ended.rungs),
+            summarisers_tried=msgspec.to_builtins(ended.tried),
             finished_at=Now(),
+            **columns,
         )
         if not moved:
             return False
         give_back(compaction_id)
+        breakers.count(compaction_id, counts_as or ended.outcome)
         append_step(compaction_id, EventType.COMPACTION_TRIGGERED, status=ended.status, actor=actor)
     return True
 
@@ -77,3 +92,4 @@ def give_back(compaction_id: uuid.UUID) -> None:
     Session.objects.filter(pk=session_id, running_id=compaction_id).update(running=None)
     if before:
         Session.objects.filter(pk=session_id, status=SessionStatus.COMPACTING).update(status=before)
+    claims.go_on(session_id)  # messages that came meanwhile wait for it

@@ -1,7 +1,8 @@
-"""The thread beside a running attempt: keeps its lease, and learns of cancel, deadline and shutdown."""
+"""The thread beside what a worker runs: keeps its lease, and learns of cancel, deadline and shutdown."""
 
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from types import TracebackType
 from typing import Self
@@ -21,26 +22,38 @@ logger = structlog.get_logger(__name__)
 POLL_S = 0.25
 """How often the row is asked: cancel and deadline must take effect within a second."""
 
-_running: set["Keeper"] = set()
+_running: set["KeeperThread"] = set()
 _running_lock = threading.Lock()
 
 
-class Keeper:
-    """Holds a claim while its attempt runs; `should_stop` is what the engine asks.
+class KeeperThread(ABC):
+    """Holds a claim while its work runs; `should_stop` is what that asks.
 
-    `on_tick` runs in the keeper's thread at every look, so that progress appears while a summariser is silent.
-    `must_end` says that this process is about to end: an attempt that was claimed as the end began has no keeper yet
-    which `interrupt_all` could find.
+    `on_tick` runs in the keeper's thread at every look, so that progress appears while the work itself is silent.
+    `must_end` says that this process is about to end: what was claimed as the end began has no keeper yet which
+    `interrupt_all` could find.
     """
 
-    def __init__(self, held: Claim, on_tick: Callable[[], None], must_end: Callable[[], bool]) -> None:
-        self.held = held
+    def __init__(self, name: str, on_tick: Callable[[], None], must_end: Callable[[], bool]) -> None:
         self.is_interrupted = False
+        self._name = name
         self._on_tick = on_tick
         self._must_end = must_end
         self._stop: Stop | None = None
         self._closing = threading.Event()
-        self._thread = threading.Thread(target=self._keep, name=f"keeper-{held.compaction_id}", daemon=True)
+        self._thread = threading.Thread(target=self._keep, name=f"keeper-{name}", daemon=True)
+
+    @abstractmethod
+    def give_up(self) -> None:
+        """Lets the lease lapse now."""
+
+    @abstractmethod
+    def _renew(self) -> bool:
+        """Prolongs the lease; False when it is lost."""
+
+    @abstractmethod
+    def _look(self) -> Stop | None:
+        """Whether the row says to stop."""
 
     def __enter__(self) -> Self:
         with _running_lock:
@@ -72,7 +85,7 @@ class Keeper:
                     self._stop = self._stop or self._look()
                     if time.monotonic() - renewed >= lease.RENEW_S:
                         renewed = time.monotonic()
-                        if not lease.renew(self.held):
+                        if not self._renew():
                             self._stop = self._stop or Stop.LEASE_LOST
                     self._on_tick()
                 except lease.LeaseLost:
@@ -83,13 +96,27 @@ class Keeper:
                     is_expected = isinstance(failure, DatabaseError | InterfaceError)
                     logger.warning(
                         "keeper_failed",
-                        compaction=str(self.held.compaction_id),
+                        work=self._name,
                         error=type(failure).__name__,
                         exc_info=not is_expected,
                     )
                     connection.close()
         finally:
             connection.close()
+
+
+class Keeper(KeeperThread):
+    """Holds the claim of an attempt while it runs."""
+
+    def __init__(self, held: Claim, on_tick: Callable[[], None], must_end: Callable[[], bool]) -> None:
+        super().__init__(str(held.compaction_id), on_tick, must_end)
+        self.held = held
+
+    def give_up(self) -> None:
+        lease.give_up(self.held)
+
+    def _renew(self) -> bool:
+        return lease.renew(self.held)
 
     def _look(self) -> Stop | None:
         rows = Compaction.objects.filter(pk=self.held.compaction_id, lease_token=self.held.token)
@@ -104,7 +131,7 @@ class Keeper:
 
 
 def interrupt_all(grace_s: float) -> None:
-    """Stops every attempt of this process, and waits up to `grace_s` seconds for their ends.
+    """Stops everything that keepers of this process stand beside, and waits up to `grace_s` seconds for their ends.
 
     What has not ended by then loses its lease, so that the sweep of the next start ends it at once.
     """
@@ -118,4 +145,4 @@ def interrupt_all(grace_s: float) -> None:
     with _running_lock:
         left = list(_running)
     for keeper in left:
-        lease.give_up(keeper.held)
+        keeper.give_up()

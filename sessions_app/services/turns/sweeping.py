@@ -1,0 +1,48 @@
+"""What the sweep does for turns: ends those that their worker left, and queues messages again that nobody delivered."""
+
+from datetime import timedelta
+
+from django.db import transaction
+from django.db.models import Q
+from django.db.models.functions import Now
+
+from sessions_app import queue
+from sessions_app.events.actors import Actor
+from sessions_app.models import Session, Turn, TurnStatus
+from sessions_app.services.compactions.lease import LEASE_S
+from sessions_app.services.turns.claims import lapsed
+from sessions_app.services.turns.endings import WORKER_LOST, end
+
+
+def end_lost(actor: Actor) -> int:
+    """Ends running turns that no live lease stands behind. Returns how many."""
+    count = 0
+    for turn_id in list(lapsed().values_list("pk", flat=True)):
+        with transaction.atomic():
+            # Looked at again under the session's lock, which every ending takes first: its worker may have been quicker.
+            Session.objects.select_for_update(of=("self",)).filter(turns=turn_id).first()
+            still = lapsed().filter(pk=turn_id).exists()
+            count += still and end(turn_id, WORKER_LOST, actor=actor)
+    return count
+
+
+def requeue(unclaimed_s: int) -> int:
+    """Queues sessions again whose first message nobody has delivered for so long. A task that comes twice does nothing more."""
+    old = Q(status=TurnStatus.QUEUED, queued_at__lte=Now() - timedelta(seconds=unclaimed_s))
+    count = 0
+    for session_id in set(Turn.objects.filter(old).values_list("session_id", flat=True)):
+        if Turn.objects.filter(session_id=session_id, status=TurnStatus.RUNNING).exists():
+            continue  # its end looks by itself
+        with transaction.atomic():
+            if Turn.objects.filter(old, session_id=session_id).update(queued_at=Now()):
+                queue.enqueue(queue.RUN_TURN, str(session_id))
+                count += 1
+    return count
+
+
+def set_right(latest_s: int) -> int:
+    """Brings back what a clock that was ahead put into the future. Returns the rows."""
+    latest = Now() + timedelta(seconds=latest_s)
+    running = Turn.objects.filter(status=TurnStatus.RUNNING, lease_expires_at__gt=latest + timedelta(seconds=LEASE_S))
+    count = running.update(lease_expires_at=Now() + timedelta(seconds=LEASE_S))
+    return count + Turn.objects.filter(status=TurnStatus.QUEUED, queued_at__gt=latest).update(queued_at=Now())
