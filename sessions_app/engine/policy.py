@@ -39,6 +39,7 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     heartbeat_s: int = 15
     summarisers: tuple[str, ...] = ("extractive",)
     clear_results: bool = True  # whether an automatic compaction may replace old results by placeholders
+    review_before_commit: bool = False  # whether a result waits as a draft until somebody commits it
     allow_fallback: bool = True  # whether a trim may follow when every summary was rejected
     scripted_delay_s: float = 0.0  # pause per chunk of the `scripted` summariser
 
