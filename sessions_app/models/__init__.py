@@ -2,6 +2,7 @@
 
 from sessions_app.models.account import OneTimePassword
 from sessions_app.models.compaction import ClearedResult, Compaction, Lease, ViewSegment
+from sessions_app.models.draft import Draft, SummaryVersion
 from sessions_app.models.entry import Blob, Entry, Record, RecordFrame, SourceFile
 from sessions_app.models.event import ActorKind, Event, EventResult, EventStream
 from sessions_app.models.ids import new_id, short
@@ -19,6 +20,7 @@ __all__ = [
     "Blob",
     "ClearedResult",
     "Compaction",
+    "Draft",
     "Entry",
     "Event",
     "EventResult",
@@ -40,6 +42,7 @@ __all__ = [
     "SessionRelation",
     "SessionStatus",
     "SourceFile",
+    "SummaryVersion",
     "Turn",
     "TurnStatus",
     "ViewSegment",
