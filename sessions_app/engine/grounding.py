@@ -8,18 +8,22 @@ import msgspec
 
 from sessions_app.engine import mentions, summary
 from sessions_app.engine.entries import Entry
-from sessions_app.engine.retention import plain
+from sessions_app.engine.retention import content_words, plain
 from sessions_app.engine.summary import Section
-from sessions_app.engine.terms import PartKind, Role
+from sessions_app.engine.terms import PartKind
 
 SHORTEST_QUOTE = 12
 """Characters of a quote that can be looked for; a shorter one is a word in quotes."""
+
+LEAST_QUOTED_WORDS, LEAST_QUOTED_SHARE = 4, 0.8
+"""Whoever quotes may mend a slip of the pen: so many content words, and this share of them in one message, are the quote."""
 
 MAX_CLAIMS = 600
 BLOCKED_FROM, BLOCKED_SHARE = 8, 0.5
 """So many unsupported claims, and more than this share of all, and a summary is about something else."""
 
 _QUOTE = re.compile(r"“([^“”]{1,4000})”|(?<!\w)\"([^\"\n]{1,2000})\"(?!\w)")
+_LISTED = re.compile(r"^\s*(?:[-*•]|\d{1,3}[.)])?\s*(?:#\d{1,9}[^“\"]{0,60})?[“\"](.+)[”\"][^“”\"]{0,40}$")
 _OF_USER = re.compile(r"\b(?:user|they|human)(?:'s|’s)?\b[^.\n“\"]{0,80}$", re.IGNORECASE)
 _GAP = re.compile(r"\s*(?:\[?…\]?|\[?\.\.\.\]?)\s*")
 _OWN_POSITION = re.compile(r"(?<![\w/.-])#\d{1,9}\b")
@@ -71,46 +75,64 @@ def check(text: str, pages: Iterable[list[Entry]], *, known: str = "", roots: It
     by page in the entries, until all are found."""
     claims = claims_of(text, roots=roots)
     names = [claim for claim in claims if claim.kind is not ClaimKind.QUOTE and not _names(claim, known)]
-    plain_known = plain(known)
-    quotes = [claim for claim in claims if claim.kind is ClaimKind.QUOTE and not _quoted(claim, plain_known)]
+    quotes = _unsaid([claim for claim in claims if claim.kind is ClaimKind.QUOTE], known.splitlines())
     for page in pages:
         if not names and not quotes:
             break
         if names:
-            told = "\n".join(part.text for entry in page for part in entry.parts)
+            told = "\n".join(f"{part.name} {part.text}" for entry in page for part in entry.parts)
             names = [claim for claim in names if not _names(claim, told)]
         if quotes:
-            said = plain("\n".join(entry.text for entry in page if entry.role is Role.USER) + "\n" + _answers(page))
-            quotes = [claim for claim in quotes if not _quoted(claim, said)]
+            quotes = _unsaid(quotes, [entry.text or _answer(entry) for entry in page])
     missing = {(claim.kind, claim.text) for claim in (*names, *quotes)}
     unsupported = tuple(Unsupported(claim.kind, claim.text) for claim in claims if (claim.kind, claim.text) in missing)
     return Checked(claims=len(claims), unsupported=unsupported)
 
 
-def _answers(page: Iterable[Entry]) -> str:
+def _answer(entry: Entry) -> str:
     """What a person said through a tool: an answer, a refusal."""
-    results = (part.text for entry in page for part in entry.parts if part.kind is PartKind.RESULT)
-    return "\n".join(text[:6_000] for text in results if "user" in text[:400])
+    results = (part.text for part in entry.parts if part.kind is PartKind.RESULT)
+    return "\n".join(text[:6_000] for text in results if "user" in text[:400].lower())
 
 
 def _names(claim: Claim, text: str) -> bool:
     return any(needle in text for needle in claim.needles)
 
 
-def _quoted(claim: Claim, text: str) -> bool:
-    return all(needle in text for needle in claim.needles)
+def _unsaid(quotes: list[Claim], texts: Iterable[str]) -> list[Claim]:
+    """The quotes that none of these texts says, in these words or, a slip of the pen aside, nearly so."""
+    for text in texts:
+        if not quotes:
+            return []
+        if text:
+            said = plain(text)
+            quotes = [claim for claim in quotes if not _says(said, claim)]
+    return quotes
+
+
+def _says(said: str, claim: Claim) -> bool:
+    if all(needle in said for needle in claim.needles):
+        return True
+    words = content_words(claim.text)
+    return len(words) >= LEAST_QUOTED_WORDS and sum(word in said for word in words) >= LEAST_QUOTED_SHARE * len(words)
 
 
 def _quotes(text: str) -> Iterator[Claim]:
     """Sentences quoted as the user's own: in the section of their messages, and where the words before name the user."""
     listed = summary.parse(text).bodies.get(Section.USER_MESSAGES, "")
-    for match in _QUOTE.finditer(text):
-        said = match.group(1) or match.group(2)
-        if len(said) < SHORTEST_QUOTE or not (said in listed or _OF_USER.search(text[max(0, match.start() - 120) : match.start()])):
-            continue
-        needles = tuple(piece for raw in _GAP.split(said) if len(piece := plain(raw).strip(" .,;:")) > 2)
-        if needles:
-            yield Claim(ClaimKind.QUOTE, said, needles)
+    for line in listed.splitlines():
+        if match := _LISTED.match(line):
+            yield from _quote(match.group(1))
+    rest = text.replace(listed, "", 1) if listed else text
+    for match in _QUOTE.finditer(rest):
+        if _OF_USER.search(rest[max(0, match.start() - 120) : match.start()]):
+            yield from _quote(match.group(1) or match.group(2))
+
+
+def _quote(said: str) -> Iterator[Claim]:
+    needles = tuple(piece for raw in _GAP.split(said) if len(piece := plain(raw).strip(" .,;:")) > 2)
+    if needles and len(said) >= SHORTEST_QUOTE:
+        yield Claim(ClaimKind.QUOTE, said, needles)
 
 
 def _paths(text: str, roots: list[str]) -> Iterator[Claim]:
@@ -118,8 +140,8 @@ def _paths(text: str, roots: list[str]) -> Iterator[Claim]:
         path = match.group().rstrip(".,:;")
         name = path.rpartition("/")[2]
         is_file = bool(_EXTENSION.search(name))
-        if not is_file and not path.startswith(("/", "~", "./", "../")) and path.count("/") < 2:
-            continue  # `read/write`: two words
+        if not is_file and not path.startswith(("/", "~", "./", "../")):
+            continue  # `read/write`: words
         bare = path.removeprefix("./").removeprefix("~/").lstrip(".").lstrip("/")
         needles = [path, bare, *(path.removeprefix(root) for root in roots if path.startswith(root))]
         if bare:

@@ -25,7 +25,7 @@ MAX_LISTED = 60
 _WORD = re.compile(r"\w+")
 _SENTENCE_END = re.compile(r"(?<=[.!?;])\s+|(?<=[。！？])|\n+")
 _SPACE = re.compile(r"\s+")
-_PLAIN = str.maketrans({"`": None, "*": None, "“": '"', "”": '"', "’": "'", "‘": "'"})
+_PLAIN = str.maketrans(dict.fromkeys("`*“”\"’‘'"))
 _EMPTY_WORDS = frozenset(
     word
     for line in (
@@ -206,7 +206,7 @@ def count_of(found: Iterable[Found]) -> Count:
 
 
 def plain(text: str) -> str:
-    """The text in lower case, on one line, without the marks of emphasis and code."""
+    """The text in lower case, on one line, without quotation marks and the marks of emphasis and code."""
     return _SPACE.sub(" ", text.translate(_PLAIN)).strip().lower()
 
 

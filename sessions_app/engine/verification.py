@@ -56,7 +56,9 @@ def _known(state: MechanicalState) -> str:
     mentioned = (mention.text for mention in chain(state.urls, state.identifiers, state.answers))
     ran = (command.command for command in state.commands)
     refused = (refusal.said for refusal in state.refusals)
-    return "\n".join(chain((state.cwd, state.branch), names, mentioned, ran, said, refused, (commit.sha for commit in state.commits)))
+    return "\n".join(
+        chain((state.cwd, state.branch), state.tools, names, mentioned, ran, said, refused, (commit.sha for commit in state.commits))
+    )
 
 
 def _tail(reading: Reading, carried: frozenset[int], boundary: int) -> Iterator[str]:
