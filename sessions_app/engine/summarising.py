@@ -81,7 +81,11 @@ class Reading:
 
     def state(self, plan: Plan) -> MechanicalState:
         """What code knows of everything before the boundary."""
-        for _ in self._read(plan.boundary_index - 1):
+        return self.state_before(plan.boundary_index)
+
+    def state_before(self, index: int) -> MechanicalState:
+        """What code knows of everything before an entry."""
+        for _ in self._read(index - 1):
             pass
         return self._collector.state()
 

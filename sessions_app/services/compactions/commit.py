@@ -14,15 +14,23 @@ from django.db.models.functions import Now
 from sessions_app.engine.entries import Entry as EngineEntry
 from sessions_app.engine.entries import Part, chain_prefix_hash, encode_parts
 from sessions_app.engine.steps import Commit, Ended
-from sessions_app.engine.terms import Kind, Origin, PartKind, Phase, Role, Scope, SegmentKind, Status, Trigger
+from sessions_app.engine.terms import Kind, Origin, Outcome, PartKind, Phase, Role, Scope, SegmentKind, SkipReason, Status, Trigger
+from sessions_app.events.actors import Actor
 from sessions_app.events.types import EventType
 from sessions_app.models import ClearedResult, Compaction, Entry, Session, ViewSegment
 from sessions_app.services import signals
 from sessions_app.services.compactions import breakers, lease
-from sessions_app.services.compactions.endings import CANCELLED, STALE, give_back
+from sessions_app.services.compactions.endings import CANCELLED, STALE, end, give_back
 from sessions_app.services.compactions.lease import Claim, LeaseLost
-from sessions_app.services.compactions.step_events import append_step
+from sessions_app.services.compactions.step_events import WORKER, append_step
 from sessions_app.services.compactions.transitions import move
+
+OVERTAKEN = Ended(
+    status=Status.STALE,
+    outcome=Outcome.STALE,
+    reason=SkipReason.STALE_PREIMAGE,
+    explanation="Another compaction of this session was committed while this draft waited, so it fits no view any more. Nothing of it was used.",
+)
 
 
 @dataclass(frozen=True)
@@ -53,12 +61,12 @@ def prefix_hash_before(session_id: uuid.UUID, boundary_index: int) -> bytes:
     return bytes(rows.values_list("prefix_hash", flat=True).first() or b"")
 
 
-def commit(held: Claim, result: Commit, in_force: InForce, off_branch: Collection[int]) -> Ended | None:
+def commit(held: Claim, result: Commit, in_force: InForce, off_branch: Collection[int], *, actor: Actor = WORKER) -> Ended | None:
     """Makes the result the session's checkpoint in force; or returns how the attempt ends instead, with nothing changed.
 
     `off_branch`: indexes of the entries that its plan left out. Entries that were appended while it ran lie after the
     boundary, and so stay in the tail. It is stale only when the folded prefix, its live branch or the checkpoint that
-    it builds on is not what it was. Raises `LeaseLost`.
+    it builds on is not what it was. Drafts of the session that waited meanwhile end as stale. Raises `LeaseLost`.
     """
     with transaction.atomic():
         session = Session.objects.select_for_update().get(pk=held.session_id)
@@ -67,12 +75,8 @@ def commit(held: Claim, result: Commit, in_force: InForce, off_branch: Collectio
         compaction = Compaction.objects.get(pk=held.compaction_id)
         if compaction.cancel_requested:
             return CANCELLED
-        if InForce.of(session).checkpoint_id != in_force.checkpoint_id:
+        if InForce.of(session).checkpoint_id != in_force.checkpoint_id or is_prefix_changed(compaction, result.boundary_index, off_branch):
             return STALE
-        if prefix_hash_before(session.pk, result.boundary_index) != bytes(compaction.prefix_hash):
-            return STALE
-        if _off_branch_before(session.pk, result.boundary_index) != {index for index in off_branch if index < result.boundary_index}:
-            return STALE  # a rewind: what was folded did not happen any more, and what was left out did
         generation = session.last_generation + 1
         divider = _append_divider(session, generation, result)
         warning = breakers.refill_warning(session, compaction.trigger)
@@ -91,8 +95,18 @@ def commit(held: Claim, result: Commit, in_force: InForce, off_branch: Collectio
         give_back(compaction.pk)
         breakers.count(compaction.pk, result.outcome)
         signals.refresh(session.pk)
-        append_step(compaction.pk, EventType.COMPACTION_PERSISTED, status=Status.COMPLETED)
+        append_step(compaction.pk, EventType.COMPACTION_PERSISTED, status=Status.COMPLETED, actor=actor)
+        for waiting in Compaction.objects.filter(session_id=session.pk, status=Status.DRAFTED).values_list("pk", flat=True):
+            end(waiting, OVERTAKEN)
     return None
+
+
+def is_prefix_changed(compaction: Compaction, boundary_index: int, off_branch: Collection[int]) -> bool:
+    """Whether the entries before the boundary, or what of them is off the branch, are not what the plan was made of."""
+    if prefix_hash_before(compaction.session_id, boundary_index) != bytes(compaction.prefix_hash):
+        return True
+    # A rewind: what was folded did not happen any more, and what was left out did.
+    return _off_branch_before(compaction.session_id, boundary_index) != {index for index in off_branch if index < boundary_index}
 
 
 def _with_warning(result: Commit, warning: str) -> Commit:
@@ -145,12 +159,19 @@ def _store_segments(compaction: Compaction, result: Commit) -> None:
 
 
 def _columns(result: Commit, generation: int, divider: Entry, in_force: InForce) -> dict[str, object]:
-    return {
+    return result_columns(result) | {
         "generation": generation,
         "parent_id": in_force.checkpoint_id,
         "outcome": result.outcome,
         "phase": Phase.COMMIT,
         "divider_index": divider.index,
+        "finished_at": Now(),
+    }
+
+
+def result_columns(result: Commit) -> dict[str, object]:
+    """What a result says of itself, committed or not."""
+    return {
         "boundary_index": result.boundary_index,
         "boundary_source_id": result.boundary_source_id,
         "entries_folded": result.entries_folded,
@@ -171,5 +192,4 @@ def _columns(result: Commit, generation: int, divider: Entry, in_force: InForce)
         "tokens_after": result.tokens_after,
         "tokens_after_origin": Origin.ESTIMATED,
         "tokens_after_scope": Scope.VIEW,
-        "finished_at": Now(),
     }
