@@ -24,6 +24,7 @@ class Overrides(msgspec.Struct, frozen=True, kw_only=True):
     pinned: frozenset[int] = frozenset()
     excluded: frozenset[int] = frozenset()
     version: int = 0
+    since: int = 0  # entries that there were when exclusions last changed: what was measured before counted another view
 
     @property
     def is_empty(self) -> bool:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from sessions_app.engine.entries import Checkpoint
+from sessions_app.engine.overrides import Overrides
 from sessions_app.engine.terms import Lineage
 from sessions_app.events.log import session_stream
 from sessions_app.events.types import EventType
@@ -44,21 +45,28 @@ def chosen_view(session: Session, *, context: Lineage | None = None, generation:
         context = context or plans.default_context(session)
         return ChosenView(context, plans.load_chain(session, context))
     if generation == NO_GENERATION:
-        return ChosenView(context or Lineage.CONSOLE, ())
+        return ChosenView(context or Lineage.CONSOLE, plans.with_overrides((), plans.overrides_of(session)))
     compaction = Compaction.objects.filter(session=session, generation=generation).first()
     if compaction is None:
         raise LookupError(f"This session has no generation #{generation}.")
-    return ChosenView(Lineage(compaction.lineage), plans.chain_of(compaction))
+    chain = plans.chain_of(compaction)
+    if compaction.lineage == Lineage.CONSOLE:
+        chain = plans.with_overrides(chain, plans.overrides_of(session))
+    return ChosenView(Lineage(compaction.lineage), chain)
 
 
 def _view_at(session: Session, context: Lineage | None, at: int) -> ChosenView:
     if not 0 <= at < session.entry_count:
         raise LookupError(f"This session has no entry {at:,}; it has {session.entry_count:,}, counted from 0.")
-    console = _console_at(session, at) if context is not Lineage.AGENT else None
-    if console is not None or context is Lineage.CONSOLE:
-        return ChosenView(Lineage.CONSOLE, plans.chain_of(console), at)
+    console, decided = None, Overrides()
+    if context is not Lineage.AGENT:
+        console, decided = _console_at(session, at), plans.overrides_then(session.pk, at=at)
     agent = Compaction.objects.filter(session=session, lineage=Lineage.AGENT, generation__isnull=False, divider_index__lte=at)
-    newest = agent.order_by("-divider_index", "-generation").first()
+    newest = None if console else agent.order_by("-divider_index", "-generation").first()
+    if console is not None or not decided.is_empty:
+        return ChosenView(Lineage.CONSOLE, plans.with_overrides(plans.chain_of(console or newest), decided), at)
+    if context is Lineage.CONSOLE:
+        return ChosenView(Lineage.CONSOLE, (), at)
     return ChosenView(Lineage.AGENT if newest else Lineage.CONSOLE, plans.chain_of(newest), at)
 
 

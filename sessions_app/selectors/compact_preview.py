@@ -33,6 +33,8 @@ class CompactPreview:
     kept: int = 0
     kept_tokens: int = 0
     carried: tuple[int, ...] = ()
+    pinned: int = 0  # entries before the boundary that stay because they are pinned
+    excluded: int = 0  # entries that are not sent
     view_tokens: int = 0
     view_after: int = 0
     chunk_count: int = 0
@@ -77,11 +79,13 @@ def compact_preview(session: Session) -> CompactPreview:
         kept=cut.kept + system,
         kept_tokens=kept_tokens,
         carried=cut.carried,
+        pinned=len(cut.pinned),
+        excluded=len(previous.excluded) if previous else 0,
         view_tokens=view_tokens,
         view_after=min(view_tokens, kept_tokens + block_tokens),
         chunk_count=fold.chunks,
         is_exact=fold.is_exact,
-        generation=previous.generation if previous else None,
+        generation=(previous.generation or None) if previous else None,
         profile=policy.profile,
         profile_source=str(resolved.sources.get("profile", "default")),
         summariser=summariser.name,
@@ -103,10 +107,12 @@ def _fold(session_id: uuid.UUID, previous: Checkpoint | None, cut: Boundary, kep
     replaced = plans.synthetic_tokens(previous)
     if sum(last - first + 1 for first, last in places) <= MAX_PACKED:
         shapes = [shape for first, last in places for shape in plans.load_shapes(session_id, first, last)]
-        folded = [shape for shape in shapes if shape.is_sent and shape.index not in cut.carried]
+        stays = {*cut.carried, *cut.pinned, *(previous.excluded if previous else ())}
+        folded = [shape for shape in shapes if shape.is_sent and shape.index not in stays]
         tokens = sum(shape.tokens for shape in folded) + replaced
         return _Fold(len(folded), tokens, len(packing.pack(group_rounds(folded), window, max_calls)), is_exact=True)
-    entries = sum(cuts.count_sent(session_id, first, last) for first, last in places) - len(cut.carried)
+    left = sum(first <= index <= last for index in (previous.excluded if previous else ()) for first, last in places)
+    entries = sum(cuts.count_sent(session_id, first, last) for first, last in places) - len({*cut.carried, *cut.pinned}) - left
     # What is folded loses its placeholders too: a cleared result counts with the size that it had.
     held = msgspec.structs.replace(previous, cleared=frozenset()) if previous else None
     tokens = plans.entry_tokens(session_id, held) - kept_tokens

@@ -1,19 +1,19 @@
 """Where a manual compaction would cut, found in the end of a history: the cost does not grow with its length."""
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import msgspec
 from django.db.models import Max, QuerySet
 
-from sessions_app.engine import boundary
+from sessions_app.engine import boundary, overrides
 from sessions_app.engine.boundary import Boundary
 from sessions_app.engine.entries import Checkpoint
 from sessions_app.engine.plan import LEAST_BLOCK_TOKENS
 from sessions_app.engine.policy import Policy
 from sessions_app.engine.rounds import link
 from sessions_app.engine.shapes import EntryShape
-from sessions_app.engine.terms import Kind, Role, SegmentKind, SkipReason
+from sessions_app.engine.terms import Kind, Role, SkipReason
 from sessions_app.models import Entry
 from sessions_app.selectors import plans
 
@@ -27,7 +27,8 @@ def manual_cut(session_id: uuid.UUID | str, previous: Checkpoint | None, policy:
     `carried`, `kept` and `kept_tokens` are those of the plan, but for the leading system entries; `folded` is of the tail alone.
     A call that was left open before the tail, in the turn that is still under way, is not seen: the attempt itself says so then.
     """
-    start = previous.boundary_index if previous else after_system(session_id)
+    start = previous.boundary_index if previous and previous.boundary_index else after_system(session_id)
+    pinned, excluded = (previous.pinned, previous.excluded) if previous else (frozenset[int](), frozenset[int]())
     newest = Entry.objects.filter(session_id=session_id).aggregate(newest=Max("index"))["newest"]
     if newest is None:
         return SkipReason.EMPTY_SESSION
@@ -39,19 +40,20 @@ def manual_cut(session_id: uuid.UUID | str, previous: Checkpoint | None, policy:
             length *= 4
             continue
         chosen = boundary.choose(
-            plans.load_shapes(session_id, first),
+            overrides.without(plans.load_shapes(session_id, first), excluded),
             keep_tokens=keep_tokens,
             floor_tokens=LEAST_BLOCK_TOKENS if is_whole else 0,
             protected_messages=policy.protected_messages,
             midway=not is_whole,
+            pinned=pinned,
         )
         if isinstance(chosen, Boundary) and not is_whole:
-            chosen = _with_request(session_id, chosen, start)
+            chosen = _with_request(session_id, chosen, start, excluded)
             if plans.tokens_between(session_id, start, None) - chosen.kept_tokens <= LEAST_BLOCK_TOKENS:
                 length *= 4  # next to nothing lies before it: the whole view is short, and says why it can't be folded
                 continue
         if isinstance(chosen, Boundary):
-            return _carrying_again(session_id, chosen, previous)
+            return _with_pins(session_id, _carrying_again(session_id, chosen, previous), pinned, first)
         if is_whole:
             return chosen
         length *= 4
@@ -102,22 +104,45 @@ def count_sent(session_id: uuid.UUID | str, first: int, last: int) -> int:
     return rows.exclude(role=Role.NOTICE).order_by().count()
 
 
-def _with_request(session_id: uuid.UUID | str, chosen: Boundary, start: int) -> Boundary:
+def _with_request(session_id: uuid.UUID | str, chosen: Boundary, start: int, excluded: Collection[int]) -> Boundary:
     """The cut with the user message of its turn, where that lies before the tail."""
     if chosen.starts_turn or chosen.carried:
         return chosen
-    before = _turns(session_id).filter(index__range=(start, chosen.index - 1)).order_by("-index")
+    return _carrying(chosen, _request_before(session_id, chosen.index, start, excluded))
+
+
+def _request_before(session_id: uuid.UUID | str, cut: int, start: int, excluded: Collection[int]) -> list[tuple[int, int]]:
+    """Index and tokens of the rows of the last user message from `start` on and before the cut."""
+    before = _turns(session_id).filter(index__range=(start, cut - 1)).exclude(index__in=excluded).order_by("-index")
     last = before.values_list("index", "tokens", "message_key").first()
-    return _carrying(chosen, _whole_message(session_id, *last)) if last else chosen
+    return _whole_message(session_id, *last) if last else []
+
+
+def _with_pins(session_id: uuid.UUID | str, chosen: Boundary, pinned: Collection[int], tail: int) -> Boundary:
+    """The cut with what is pinned before the tail in which it was found."""
+    before = [index for index in pinned if index < tail and index not in chosen.carried]
+    if not before:
+        return chosen
+    rows = Entry.objects.filter(session_id=session_id, index__in=before, off_branch=False).exclude(role__in=[Role.SYSTEM, Role.NOTICE])
+    found = list(rows.order_by("index").values_list("index", "tokens"))
+    return msgspec.structs.replace(
+        chosen,
+        pinned=(*(index for index, _ in found), *chosen.pinned),
+        kept=chosen.kept + len(found),
+        kept_tokens=chosen.kept_tokens + sum(tokens for _, tokens in found),
+    )
 
 
 def _carrying_again(session_id: uuid.UUID | str, chosen: Boundary, previous: Checkpoint | None) -> Boundary:
     """The cut with what the view in force carries, when it falls into that same turn once more."""
     if previous is None or chosen.starts_turn or chosen.carried:
         return chosen
-    singles = (segment.first for segment in previous.segments if segment.kind is SegmentKind.ENTRY)
-    again = [index for index in singles if index is not None and index < chosen.index]
-    return _carrying(chosen, list(_turns(session_id).filter(index__in=again).values_list("index", "tokens"))) if again else chosen
+    singles, _ = previous.places()
+    if not any(index < chosen.index for index in singles):
+        return chosen
+    rows = _request_before(session_id, chosen.index, 0, previous.excluded)
+    again = [row for row in rows if row[0] in singles and row[0] not in chosen.pinned]
+    return _carrying(chosen, again)
 
 
 def _turns(session_id: uuid.UUID | str) -> QuerySet[Entry]:

@@ -118,7 +118,7 @@ def history_page(session: Session, options: HistoryOptions) -> HistoryPage:
     committed = _committed(session)
     chain = _chain(session, context, options.generation, committed)
     checkpoint = chain[-1] if chain else None
-    layout = options.layout or (Layout.SPLIT if checkpoint else Layout.CANONICAL)
+    layout = options.layout or (Layout.SPLIT if checkpoint and checkpoint.generation else Layout.CANONICAL)
     window = entry_window(session.pk, _place(options, layout, checkpoint))
     fates = {item.index: fate_of(_shape(item), chain) for item in _all_items(window)}
     rows = _checkpoint_rows(session, committed)
@@ -194,16 +194,17 @@ def _span_s(lineage: str, started: datetime | None, finished: datetime | None, d
 
 def _chain(session: Session, context: Lineage, generation: int | None, committed: list[dict[str, Any]]) -> tuple[Checkpoint, ...]:
     if generation is None:
-        newest = session.active_agent_id if context is Lineage.AGENT else session.active_console_id
+        newest = session.active_agent_id if context is Lineage.AGENT else plans.newest_of_console(session)
     elif generation == NO_GENERATION:
         newest = None
     else:
         newest = next((row["pk"] for row in committed if row["generation"] == generation), None)
         if newest is None:
             raise LookupError(f"This session has no generation #{generation}.")
-    if newest is None:
-        return ()
-    return plans.chain_among((plans.Committed(*(row[name] for name in plans.Committed._fields)) for row in committed), newest)
+    rows = (plans.Committed(*(row[name] for name in plans.Committed._fields)) for row in committed)
+    chain = plans.chain_among(rows, newest) if newest else ()
+    is_agents = chain[-1].lineage is Lineage.AGENT if chain and generation is not None else context is Lineage.AGENT
+    return chain if is_agents else plans.with_overrides(chain, plans.overrides_of(session))
 
 
 def _place(options: HistoryOptions, layout: Layout, checkpoint: Checkpoint | None) -> WindowPlace:
@@ -215,7 +216,14 @@ def _place(options: HistoryOptions, layout: Layout, checkpoint: Checkpoint | Non
     at = None if options.at is None else max(options.at, floor)
     start = None if options.start is None else max(options.start, floor)
     place = WindowPlace(at=at, before=options.before, start=start, detail=options.detail, floor=floor)
-    if options.at is None and options.before is None and options.start is None and checkpoint and layout is Layout.SPLIT:
+    if (
+        options.at is None
+        and options.before is None
+        and options.start is None
+        and checkpoint
+        and checkpoint.generation
+        and layout is Layout.SPLIT
+    ):
         return replace(place, at=checkpoint.boundary_index, lead=BOUNDARY_LEAD)
     return place
 
@@ -225,7 +233,7 @@ def _contexts(session: Session) -> tuple[Lineage, ...]:
     held = []
     if session.active_agent_id:
         held.append(Lineage.AGENT)
-    if session.active_console_id:
+    if session.active_console_id or not plans.overrides_of(session).is_empty:
         held.append(Lineage.CONSOLE)
     return tuple(held)
 
@@ -250,7 +258,7 @@ def _shape(item: HistoryItem) -> EntryShape:
 
 
 def _block(checkpoint: Checkpoint | None, rows: tuple[CheckpointRow, ...]) -> Block | None:
-    if checkpoint is None:
+    if checkpoint is None or not checkpoint.generation:
         return None
     row = next((row for row in rows if row.generation == checkpoint.generation), None)
     return Block(

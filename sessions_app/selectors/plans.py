@@ -10,14 +10,15 @@ from django.db import connections
 from django.db.models import Q, QuerySet, Sum, TextField, Value
 from django.db.models.functions import Cast, NullIf
 
-from sessions_app.engine import counting, view
+from sessions_app.engine import counting, overrides, view
 from sessions_app.engine.clearing import PLACEHOLDER_TOKENS
 from sessions_app.engine.entries import Checkpoint, Entry, Segment, SyntheticMessage, Usage, decode_parts, with_whole_text
 from sessions_app.engine.messages import ViewMessage
+from sessions_app.engine.overrides import Overrides
 from sessions_app.engine.policy import ResolvedPolicy, resolve
 from sessions_app.engine.shapes import EntryShape
 from sessions_app.engine.terms import Kind, Lineage, Outcome, Role, SegmentKind
-from sessions_app.models import Blob, ClearedResult, Compaction, PolicyScope, PolicyValue, Session, ViewSegment
+from sessions_app.models import Blob, ClearedResult, Compaction, Override, OverrideKind, PolicyScope, PolicyValue, Session, ViewSegment
 from sessions_app.models import Entry as EntryRow
 
 PAGE = 500
@@ -28,8 +29,8 @@ _KINDS = {kind.value: kind for kind in Kind}
 
 
 def default_context(session: Session) -> Lineage:
-    """Whose context a session shows when nobody says: this console's once it compacted, else the agent's own."""
-    if session.active_agent_id and not session.active_console_id:
+    """Whose context a session shows when nobody says: this console's once it compacted, pinned or excluded, else the agent's own."""
+    if session.active_agent_id and not session.active_console_id and overrides_of(session).is_empty:
         return Lineage.AGENT
     return Lineage.CONSOLE
 
@@ -40,10 +41,47 @@ def load_checkpoint(compaction: Compaction) -> Checkpoint:
 
 
 def load_chain(session: Session, context: Lineage | None = None) -> tuple[Checkpoint, ...]:
-    """The checkpoints in force in a context, oldest first; empty when there is none. At most four queries."""
+    """The checkpoints in force in a context, oldest first; empty when there is none. At most four queries.
+
+    To the last one of this console's context today's overrides are applied, where there are any: it is then the agent's
+    or, without any checkpoint, the whole history, if this console made none.
+    """
     context = context or default_context(session)
-    active_id = session.active_agent_id if context is Lineage.AGENT else session.active_console_id
-    return _chain_from(session.pk, active_id) if active_id else ()
+    if context is Lineage.AGENT:
+        return _chain_from(session.pk, session.active_agent_id) if session.active_agent_id else ()
+    newest_id, decided = newest_of_console(session), overrides_of(session)
+    return with_overrides(_chain_from(session.pk, newest_id) if newest_id else (), decided)
+
+
+def newest_of_console(session: Session) -> uuid.UUID | None:
+    """The checkpoint that this console's context builds on: its own, or the agent's where only overrides make it another."""
+    return session.active_console_id or (None if overrides_of(session).is_empty else session.active_agent_id)
+
+
+def overrides_of(session: Session) -> Overrides:
+    """What is pinned and excluded now; it stands on the session's row."""
+    return msgspec.convert(session.overrides, Overrides) if session.overrides else Overrides()
+
+
+def overrides_then(session_id: uuid.UUID | str, *, version: int | None = None, at: int | None = None) -> Overrides:
+    """What was pinned and excluded as of a version, or when entry `at` was the newest. One query, over every decision until then."""
+    rows = Override.objects.filter(session_id=session_id).order_by("version", "id")
+    if version is not None:
+        rows = rows.filter(version__lte=version)
+    if at is not None:
+        rows = rows.filter(entry_count__lte=at + 1)
+    held: dict[str, set[int]] = {kind: set() for kind in OverrideKind.values}
+    newest = 0
+    for kind, index, is_on, made in rows.values_list("kind", "entry_index", "is_on", "version"):
+        (held[kind].add if is_on else held[kind].discard)(index)
+        newest = made
+    return Overrides(pinned=frozenset(held[OverrideKind.PINNED]), excluded=frozenset(held[OverrideKind.EXCLUDED]), version=newest)
+
+
+def with_overrides(chain: tuple[Checkpoint, ...], decided: Overrides) -> tuple[Checkpoint, ...]:
+    """The chain with overrides applied to its last checkpoint."""
+    last = overrides.applied(chain[-1] if chain else None, decided)
+    return (*chain[:-1], last) if last else ()
 
 
 def chain_of(compaction: Compaction | None) -> tuple[Checkpoint, ...]:
@@ -113,6 +151,11 @@ def entry_tokens(session_id: uuid.UUID | str, checkpoint: Checkpoint | None) -> 
     alone = [index for index in singles if not any(first <= index and (last is None or index <= last) for first, last in ranges)]
     for start in range(0, len(alone), PAGE):
         total += _sum_tokens(_live(session_id).filter(index__in=alone[start : start + PAGE]))
+    left_out = sorted(
+        index for index in checkpoint.excluded if any(first <= index and (last is None or index <= last) for first, last in ranges)
+    )
+    for start in range(0, len(left_out), PAGE):
+        total -= _sum_tokens(_live(session_id).filter(index__in=left_out[start : start + PAGE]))
     held = [index for index in checkpoint.cleared if checkpoint.holds(index)]
     for start in range(0, len(held), PAGE):
         page = held[start : start + PAGE]

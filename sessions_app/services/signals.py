@@ -73,14 +73,16 @@ def _held(checkpoint: Checkpoint | None) -> Q:
     for segment in checkpoint.segments:
         if segment.kind is SegmentKind.RANGE:
             held |= Q(index__gte=segment.first) if segment.last is None else Q(index__range=(segment.first, segment.last))
-    return held
+    return held & ~Q(index__in=checkpoint.excluded) if checkpoint.excluded else held
 
 
 def _measurement(session: Session, context: Lineage, checkpoint: Checkpoint | None) -> signal.Measurement | None:
     """What a provider counted last in this context, since its checkpoint was made."""
-    if checkpoint and context is Lineage.CONSOLE and session.kind != SessionKind.INLINE:
-        return None  # the agent goes on with a context of its own; what it measures is not the view of this console
     since = _divider_index(session, context)
+    if session.kind == SessionKind.INLINE:
+        since = max(since, plans.overrides_of(session).since - 1)
+    elif checkpoint and (checkpoint.generation or checkpoint.excluded) and context is Lineage.CONSOLE:
+        return None  # the agent goes on with a context of its own; what it measures is not the view of this console
     measured = Entry.objects.filter(session_id=session.pk, usage__isnull=False, index__gt=since, off_branch=False).order_by("-index")
     for index, usage, at, key in measured.values_list("index", "usage", "timestamp", "message_key")[:MEASUREMENTS_TRIED]:
         prompt = msgspec.convert(usage, Usage).prompt
