@@ -8,7 +8,7 @@ from sessions_app.models.event import ActorKind, Event, EventResult, EventStream
 from sessions_app.models.ids import new_id, short
 from sessions_app.models.import_run import ImportRun, ImportState
 from sessions_app.models.override import Override, OverrideKind
-from sessions_app.models.policy import PolicyScope, PolicyValue
+from sessions_app.models.policy import PolicyRevision, PolicyScope, PolicyValue
 from sessions_app.models.search import SearchBlock
 from sessions_app.models.session import BUSY_STATUSES, Project, Session, SessionKind, SessionRelation, SessionStatus
 from sessions_app.models.turn import OPEN_TURNS, Turn, TurnStatus
@@ -31,6 +31,7 @@ __all__ = [
     "OneTimePassword",
     "Override",
     "OverrideKind",
+    "PolicyRevision",
     "PolicyScope",
     "PolicyValue",
     "Project",

@@ -63,6 +63,7 @@ class Compaction(models.Model):
     retention = models.JSONField(default=dict)  # engine.retention.Retention
     unsupported = models.JSONField(default=list)  # engine.grounding.Unsupported
     coverage_status = models.CharField(max_length=20, choices=_choices(CoverageStatus), blank=True)
+    estimator = models.CharField(max_length=10, blank=True, default="chars")  # which one made its estimates
     tokens_before = models.PositiveBigIntegerField(null=True, blank=True)
     tokens_before_origin = models.CharField(max_length=10, blank=True)
     tokens_before_scope = models.CharField(max_length=15, blank=True)

@@ -102,8 +102,12 @@ class Session(models.Model):
     signal_measured = models.PositiveBigIntegerField(null=True, blank=True)
     signal_measured_at = models.CharField(max_length=40, blank=True)
     signal_appended = models.PositiveBigIntegerField(default=0)  # estimate of what came after the measurement
+    calibration_factor = models.FloatField(default=1.0)  # measured tokens for each estimated one: engine.calibration
+    calibration_overhead = models.PositiveIntegerField(default=0)  # tokens of what no entry holds: system prompt and tools
+    calibration_prompts = models.PositiveIntegerField(default=0)  # measured prompts behind the two; 0: not calibrated
     window = models.PositiveIntegerField(default=128_000)  # effective, in tokens
     trigger_tokens = models.PositiveIntegerField(default=102_400)
+    trigger_source = models.CharField(max_length=12, blank=True, default="default")  # where the value that decides it was set
     pressure = models.FloatField(default=0.0)  # signal ÷ window
     foldable_to = models.PositiveBigIntegerField(null=True, blank=True)  # about how many tokens a compaction would leave
     unfoldable_reason = models.CharField(max_length=40, blank=True)  # an engine.terms.SkipReason when there is nothing to fold
