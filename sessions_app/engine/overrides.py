@@ -42,9 +42,7 @@ def applied(checkpoint: Checkpoint | None, overrides: Overrides) -> Checkpoint |
         generation=0, lineage=Lineage.CONSOLE, segments=(Segment(kind=SegmentKind.RANGE, first=0),), boundary_index=0
     )
     singles, ranges = base.places()
-    lacking = sorted(
-        index for index in overrides.pinned if index not in singles and not any(first <= index <= last for first, last in ranges)
-    )
+    lacking = sorted(index for index in overrides.pinned if index not in singles and not _lies_in(index, ranges))
     kept = [segment for segment in base.segments if segment.kind is not SegmentKind.ENTRY or segment.first not in overrides.excluded]
     return msgspec.structs.replace(
         base,
@@ -68,6 +66,23 @@ def _with_singles(segments: list[Segment], indexes: Sequence[int]) -> tuple[Segm
     in_order = all(first < second for first, second in pairwise(carried))
     among = sorted({*carried, *indexes}) if in_order else [*indexes, *carried]  # an agent's own order stays as it is
     return (*segments[:start], *(Segment(kind=SegmentKind.ENTRY, first=index) for index in among), *segments[end:])
+
+
+def unfolded(checkpoint: Checkpoint) -> tuple[Segment, ...]:
+    """The plan as it is to be stored: with what is excluded before its boundary, so that it can come back."""
+    _, ranges = checkpoint.places()
+    before = (index for index in checkpoint.excluded if index < checkpoint.boundary_index)
+    return _with_singles(list(checkpoint.segments), sorted(index for index in before if not _lies_in(index, ranges)))
+
+
+def folded_of(overrides: Overrides, segments: Sequence[Segment], boundary_index: int) -> frozenset[int]:
+    """What is excluded, but was folded by a plan that did not know it: every plan names what it leaves out."""
+    plan = Checkpoint(generation=0, lineage=Lineage.CONSOLE, segments=tuple(segments), boundary_index=boundary_index)
+    return frozenset(index for index in overrides.excluded if index < boundary_index and not plan.holds(index))
+
+
+def _lies_in(index: int, ranges: Sequence[tuple[int, int]]) -> bool:
+    return any(first <= index <= last for first, last in ranges)
 
 
 def without(shapes: Sequence[EntryShape], excluded: frozenset[int]) -> Sequence[EntryShape]:

@@ -182,7 +182,7 @@ class _Attempt:
             outcome=Outcome.COMMITTED,
             boundary_index=previous.boundary_index if previous else 0,
             boundary_source_id=self._shapes[previous.boundary_index if previous else 0].source_id,
-            segments=previous.segments if previous else (Segment(kind=SegmentKind.RANGE, first=0),),
+            segments=overrides.unfolded(previous) if previous else (Segment(kind=SegmentKind.RANGE, first=0),),
             block="",
             block_tokens=planning.added_tokens(previous),
             summary=task.previous_summary,

@@ -11,6 +11,7 @@ from django.db import transaction
 from django.db.models import F
 from django.db.models.functions import Now
 
+from sessions_app.engine import overrides
 from sessions_app.engine.entries import Entry as EngineEntry
 from sessions_app.engine.entries import Part, chain_prefix_hash, encode_parts
 from sessions_app.engine.steps import Commit, Ended
@@ -18,6 +19,7 @@ from sessions_app.engine.terms import Kind, Origin, Outcome, PartKind, Phase, Ro
 from sessions_app.events.actors import Actor
 from sessions_app.events.types import EventType
 from sessions_app.models import ClearedResult, Compaction, Entry, Session, ViewSegment
+from sessions_app.selectors import plans
 from sessions_app.services import signals
 from sessions_app.services.compactions import breakers, lease
 from sessions_app.services.compactions.endings import CANCELLED, STALE, end, give_back
@@ -35,14 +37,15 @@ OVERTAKEN = Ended(
 
 @dataclass(frozen=True)
 class InForce:
-    """The checkpoints that a session shows at one moment: what an attempt builds on."""
+    """The checkpoints that a session shows at one moment, and which overrides: what an attempt builds on."""
 
     console_id: uuid.UUID | None
     agent_id: uuid.UUID | None
+    override_version: int = 0
 
     @classmethod
     def of(cls, session: Session) -> Self:
-        return cls(session.active_console_id, session.active_agent_id)
+        return cls(session.active_console_id, session.active_agent_id, plans.overrides_of(session).version)
 
     @property
     def checkpoint_id(self) -> uuid.UUID | None:
@@ -66,7 +69,8 @@ def commit(held: Claim, result: Commit, in_force: InForce, off_branch: Collectio
 
     `off_branch`: indexes of the entries that its plan left out. Entries that were appended while it ran lie after the
     boundary, and so stay in the tail. It is stale only when the folded prefix, its live branch or the checkpoint that
-    it builds on is not what it was. Drafts of the session that waited meanwhile end as stale. Raises `LeaseLost`.
+    it builds on is not what it was, or when an entry was excluded that it folded: any other override is added to its
+    view, or can be taken back in it. Drafts of the session that waited meanwhile end as stale. Raises `LeaseLost`.
     """
     with transaction.atomic():
         session = Session.objects.select_for_update().get(pk=held.session_id)
@@ -76,6 +80,8 @@ def commit(held: Claim, result: Commit, in_force: InForce, off_branch: Collectio
         if compaction.cancel_requested:
             return CANCELLED
         if InForce.of(session).checkpoint_id != in_force.checkpoint_id or is_prefix_changed(compaction, result.boundary_index, off_branch):
+            return STALE
+        if overrides.folded_of(plans.overrides_of(session), result.segments, result.boundary_index):
             return STALE
         generation = session.last_generation + 1
         divider = _append_divider(session, generation, result)
@@ -165,6 +171,7 @@ def _columns(result: Commit, generation: int, divider: Entry, in_force: InForce)
         "outcome": result.outcome,
         "phase": Phase.COMMIT,
         "divider_index": divider.index,
+        "override_version": in_force.override_version,
         "finished_at": Now(),
     }
 
