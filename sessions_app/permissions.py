@@ -29,6 +29,8 @@ class Action(StrEnum):
     COMPACT = "compact"
     CANCEL = "cancel"
     REVERT = "revert"
+    DRAFT = "draft"  # edit, commit and discard one
+    FORK = "fork"
     PIN = "pin"
     EXCLUDE = "exclude"
     MESSAGE = "message"
@@ -39,7 +41,17 @@ class Action(StrEnum):
 
 
 _OPERATOR = frozenset({Action.READ, Action.IMPORT, Action.EXPORT})
-_SUPPORT = _OPERATOR | {Action.COMPACT, Action.CANCEL, Action.REVERT, Action.MESSAGE, Action.INTERRUPT, Action.PIN, Action.EXCLUDE}
+_SUPPORT = _OPERATOR | {
+    Action.COMPACT,
+    Action.CANCEL,
+    Action.REVERT,
+    Action.DRAFT,
+    Action.FORK,
+    Action.MESSAGE,
+    Action.INTERRUPT,
+    Action.PIN,
+    Action.EXCLUDE,
+}
 ACTIONS_BY_ROLE: dict[str, frozenset[Action]] = {
     "operator": _OPERATOR,
     "support": _SUPPORT,

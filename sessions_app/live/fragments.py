@@ -19,6 +19,10 @@ _CHANGED_BY: dict[str, tuple[str, ...]] = {
     EventType.COMPACTION_REVERTED: (_HISTORY, _LEDGER),
     EventType.COMPACTION_TRIGGERED: (_LEDGER,),
     EventType.COMPACTION_REQUESTED: (_LEDGER,),
+    EventType.COMPACTION_DRAFTED: (_LEDGER,),
+    EventType.DRAFT_EDITED: (_LEDGER,),
+    EventType.DRAFT_COMMITTED: (_LEDGER,),
+    EventType.DRAFT_DISCARDED: (_LEDGER,),
     EventType.ENTRIES_APPENDED: (_HISTORY,),
     EventType.SESSION_IMPORTED: (_HISTORY, _LEDGER),
 }

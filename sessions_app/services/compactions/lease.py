@@ -52,12 +52,24 @@ def claim(compaction_id: uuid.UUID) -> Claim | None:
         }
         if not move(compaction_id, Status.RUNNING, **columns):
             return None
-        Lease.objects.get_or_create(session_id=session_id)
-        free = Lease.objects.filter(Q(token=None) | Q(expires_at__lte=Now()), session_id=session_id)
-        if not free.update(token=token, compaction_id=compaction_id, expires_at=Now() + timedelta(seconds=LEASE_S)):
+        if not _take(session_id, compaction_id, token):
             transaction.set_rollback(True)
             return None
     return Claim(compaction_id, session_id, token)
+
+
+def retake(compaction_id: uuid.UUID, session_id: uuid.UUID) -> Claim | None:
+    """Takes the lease for a draft that is to be committed: None when an attempt holds it. Call with the session's row locked."""
+    token = uuid.uuid4()
+    if not Compaction.objects.filter(pk=compaction_id, status=Status.DRAFTED).update(lease_token=token, heartbeat_at=Now()):
+        return None
+    return Claim(compaction_id, session_id, token) if _take(session_id, compaction_id, token) else None
+
+
+def _take(session_id: uuid.UUID, compaction_id: uuid.UUID, token: uuid.UUID) -> bool:
+    Lease.objects.get_or_create(session_id=session_id)
+    free = Lease.objects.filter(Q(token=None) | Q(expires_at__lte=Now()), session_id=session_id)
+    return bool(free.update(token=token, compaction_id=compaction_id, expires_at=Now() + timedelta(seconds=LEASE_S)))
 
 
 def renew(held: Claim) -> bool:

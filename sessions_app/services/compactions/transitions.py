@@ -8,7 +8,11 @@ from sessions_app.models import Compaction
 TRANSITIONS: dict[Status, frozenset[Status]] = {
     Status.WAITING_FOR_IDLE: frozenset({Status.REQUESTED, Status.CANCELLED, Status.TIMED_OUT}),
     Status.REQUESTED: frozenset({Status.RUNNING, Status.CANCELLED}),
-    Status.RUNNING: frozenset({Status.COMPLETED, Status.SKIPPED, Status.STALE, Status.CANCELLED, Status.TIMED_OUT, Status.FAILED}),
+    Status.RUNNING: frozenset(
+        {Status.COMPLETED, Status.DRAFTED, Status.SKIPPED, Status.STALE, Status.CANCELLED, Status.TIMED_OUT, Status.FAILED}
+    ),
+    # Committed by a person, a draft never runs again: a redelivered task must not be able to claim it.
+    Status.DRAFTED: frozenset({Status.COMPLETED, Status.STALE, Status.CANCELLED}),
 }
 """From → to. A status that is no key here is terminal: nothing leads out of it."""
 
