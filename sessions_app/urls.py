@@ -15,6 +15,7 @@ from sessions_app.views import (
     search,
     sessions,
     styleguide,
+    turns,
     users,
 )
 
@@ -32,6 +33,10 @@ session_urls = [
     path("compactions/", compactions.compaction_list, name="compaction-list"),
     path("compactions/<uuid:compaction_id>/", compactions.compaction_detail, name="compaction-detail"),
     path("compactions/<uuid:compaction_id>/cancel/", compactions.compaction_cancel, name="compaction-cancel"),
+    path("turns/", turns.turn_create, name="turn-create"),
+    path("turns/<uuid:turn_id>/withdraw/", turns.turn_withdraw, name="turn-withdraw"),
+    path("turns/<uuid:turn_id>/interrupt/", turns.turn_interrupt, name="turn-interrupt"),
+    path("turns/<uuid:turn_id>/retry/", turns.turn_retry, name="turn-retry"),
     path("events/", events.session_events, name="session-events"),
     path("raw/", raw.session_raw, name="session-raw"),
     path("export/", exports.session_export, name="session-export"),
@@ -70,6 +75,7 @@ urlpatterns = [
     path("password/", accounts.password_change, name="password-change"),
     path("users/", include(user_urls)),
     path("search/", search.search, name="search"),
+    path("sessions/new/", turns.session_create, name="session-create"),
     path("sessions/<uuid:session_id>/", include(session_urls)),
     path("imports/", include(import_urls)),
     path("audit/", include(audit_urls)),

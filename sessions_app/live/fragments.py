@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from django.template.loader import render_to_string
 
 from sessions_app.events.types import EventType
+from sessions_app.models import SessionKind
+from sessions_app.rendering.turns import shown_turns
 from sessions_app.selectors import compaction_panel, followed, session_list, session_page
 
 _HISTORY = "history"
@@ -38,18 +40,28 @@ class Frame:
 
 
 def session_frame(session_id: uuid.UUID, after: int) -> Frame:
-    """The state of a session, if anything happened after `after`; else no message. Queries: one, and those of its parts."""
+    """The state of a session, if anything happened after `after`; else what has come of an answer under way, which has no events.
+
+    Queries: two, and those of its parts.
+    """
     changes = followed.changes_after(session_id, after)
     if not changes.types:
-        return Frame((), changes.seq)
+        return Frame(_answer_under_way(session_id), changes.seq)
     changed = {part for event_type in changes.types for part in _CHANGED_BY.get(event_type, ())} | {_EVENTS}
+    header = session_page.header(session_id)
     context = {
         "panel": compaction_panel.panel(session_id),
-        "header": session_page.header(session_id),
+        "header": header,
+        "turns": shown_turns(session_id) if header.kind == SessionKind.INLINE else None,
         "seq": changes.seq,
         "changed": " ".join(sorted(changed)),
     }
     return Frame((render_to_string("live/session.html", context),), changes.seq)
+
+
+def _answer_under_way(session_id: uuid.UUID) -> tuple[str, ...]:
+    turns = shown_turns(session_id)
+    return (render_to_string("components/turns.html", {"turns": turns, "is_oob": True}),) if turns.running else ()
 
 
 def list_frame(after: int) -> Frame:

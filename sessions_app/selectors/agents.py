@@ -1,6 +1,6 @@
 """Names of agents and models, as their makers and users write them."""
 
-AGENT_NAMES = {"claude-code": "Claude Code", "codex": "Codex", "openai-chat": "OpenAI chat", "anthropic-messages": "Anthropic messages"}
+AGENT_NAMES = {"claude-code": "Claude Code", "codex": "Codex", "openai-chat": "OpenAI chat", "anthropic-messages": "Anthropic messages", "palimpsest": "held here"}
 
 
 def agent_name(agent: str) -> str:

@@ -24,6 +24,7 @@ from sessions_app.views.history_links import history_links
 from sessions_app.views.pages import PageRequest, render_page
 from sessions_app.views.search import found_in
 from sessions_app.views.session_context import Context, open_session
+from sessions_app.views.turns import turn_context
 
 IMAGE_POLICY = "default-src 'none'; sandbox"
 
@@ -31,7 +32,7 @@ IMAGE_POLICY = "default-src 'none'; sandbox"
 @require_safe
 def session_detail(request: PageRequest, session_id: uuid.UUID) -> HttpResponse:
     session, context = open_session(request, session_id, "history")
-    context |= _history(request, session)
+    context |= _history(request, session) | turn_context(session)
     return render_page(request, "sessions/detail.html", context, partial="history")
 
 
