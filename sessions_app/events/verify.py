@@ -11,13 +11,11 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from multiprocessing import get_context
 from typing import Any
-from uuid import UUID
 
-import orjson
-from django.db import connection, connections
+from django.db import OperationalError, connection, connections
 
 from sessions_app import prepared
-from sessions_app.events.log import HASHED_FIELDS
+from sessions_app.events import content
 from sessions_app.models import Event, EventStream
 
 ROWS_AT_ONCE = 2_000
@@ -27,10 +25,8 @@ LOOK_AROUND = 8
 
 GONE = "the event that was kept elsewhere is missing: the end was cut off, and its head with it"
 Row = tuple[Any, ...]
-_FIELDS = tuple(sorted(HASHED_FIELDS))  # the order of keys in what is hashed
-_COLUMNS = (*_FIELDS, "previous_hash", "hash", "id")
-_STREAM, _SEQ, _COMPACTION = _FIELDS.index("stream"), _FIELDS.index("seq"), _FIELDS.index("compaction_id")
-_JSON = tuple(_FIELDS.index(name) for name in ("before", "after", "payload"))
+_COLUMNS = (*content.FIELDS, "previous_hash", "hash", "id")
+_STREAM, _SEQ = content.FIELDS.index("stream"), content.FIELDS.index("seq")
 _PREVIOUS, _HASH, _ID = -3, -2, -1
 
 
@@ -141,18 +137,33 @@ def resume(walk: Walk, most: int) -> None:
 
 def _look_at_some(walk: Walk, most: int) -> bool:
     """False when there are no more after these."""
-    rows = _rows("id > %s AND id <= %s ORDER BY id", (walk.last_id, walk.up_to), most)
+    rows = _lines(walk.last_id, walk.up_to, most)
     ends, suspects = walk._ends, walk.suspects
-    for row in rows:
-        stream, seq, previous, digest = row[_STREAM], row[_SEQ], row[_PREVIOUS], row[_HASH]
+    for line, previous, digest, stream, seq, _ in rows:
         end = ends.get(stream) or _before(stream, seq)
-        if end[0] + 1 != seq or end[1] != previous or _hash(row) != digest:
+        if end[0] + 1 != seq or end[1] != previous or sha256(previous + line).digest() != digest:
             suspects.add(stream)
         ends[stream] = (seq, digest)
     walk.events += len(rows)
     if rows:
-        walk.last_id = rows[-1][_ID]
+        walk.last_id = rows[-1][-1]
     return len(rows) == most
+
+
+def _lines(after_id: int, up_to: int, most: int) -> list[Row]:
+    """(hashed line, previous hash, hash, stream, sequence, id) of the events behind an id, the line made by the database."""
+    condition, given = "id > %s AND id <= %s ORDER BY id", (after_id, up_to)
+    line = content.expression(connection.vendor)
+    with connection.cursor() as cursor:
+        try:
+            cursor.execute(
+                f'SELECT {line}, previous_hash, hash, stream, seq, id FROM "{Event._meta.db_table}" WHERE {condition} LIMIT %s',  # noqa: S608
+                (*given, most),
+            )
+            rows: list[Row] = cursor.fetchall()
+        except OperationalError:  # JSON that is none, put there around the database's own checks
+            rows = [(content.of_row(row), *row[_PREVIOUS:_ID], row[_STREAM], row[_SEQ], row[_ID]) for row in _rows(condition, given, most)]
+    return rows
 
 
 def _before(stream: str, seq: int) -> tuple[int, bytes]:
@@ -245,30 +256,9 @@ def _rows(condition: str, given: tuple[object, ...], most: int) -> list[Row]:
 
 
 def hashed_bytes(row: Row) -> bytes:
-    """What the hash of an event is made of, from its columns as the driver gives them: see `events.log.event_hash`."""
-    said: dict[str, Any] = dict(zip(_FIELDS, row, strict=False))
-    for place in _JSON:
-        value = row[place]
-        if value is not None:
-            said[_FIELDS[place]] = _fragment(value) if isinstance(value, str | bytes) else value
-    compaction = row[_COMPACTION]
-    if compaction is not None:
-        said["compaction_id"] = compaction if isinstance(compaction, UUID) else _hyphenated(compaction)
-    return bytes(row[_PREVIOUS]) + orjson.dumps(said)
+    """What the hash of an event is made of, from its columns: see `events.log.event_hash`."""
+    return bytes(row[_PREVIOUS]) + content.of_row(row)
 
 
 def _hash(row: Row) -> bytes:
     return sha256(hashed_bytes(row)).digest()
-
-
-def _fragment(text: str | bytes) -> object:
-    """Stored JSON as it is hashed: without spaces, keys in order."""
-    return _EMPTY if text == "{}" else orjson.Fragment(orjson.dumps(orjson.loads(text), option=orjson.OPT_SORT_KEYS))
-
-
-def _hyphenated(text: str) -> str:
-    """A UUID as SQLite keeps it, as it is hashed."""
-    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}" if len(text) == 32 else text
-
-
-_EMPTY = orjson.Fragment(b"{}")

@@ -1,6 +1,31 @@
 """The audit log: append-only streams of events, each a hash chain."""
 
+from typing import Any
+
+import orjson
 from django.db import models
+
+CANONICAL = orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS
+"""How JSON is written where a hash covers it: without spaces, keys in order."""
+
+
+class CanonicalJSONField(models.JSONField):
+    """JSON that is stored as the text that is hashed, so that a database can put the hashed line together by itself."""
+
+    def get_db_prep_value(self, value: Any, connection: Any, prepared: bool = False) -> Any:  # noqa: FBT001, FBT002  Django's
+        if value is None or hasattr(value, "as_sql"):
+            return super().get_db_prep_value(value, connection, prepared)
+        return orjson.dumps(value, option=CANONICAL).decode()
+
+    def from_db_value(self, value: Any, expression: Any, connection: Any) -> Any:  # noqa: ARG002  Django's
+        try:
+            return None if value is None else orjson.loads(value)
+        except orjson.JSONDecodeError:
+            return value  # somebody put there what is no JSON: it is shown as it is, and its hash does not hold
+
+    def deconstruct(self) -> Any:
+        name, _, arguments, options = super().deconstruct()
+        return name, "django.db.models.JSONField", arguments, options  # the column is the same
 
 
 class EventStream(models.Model):
@@ -44,13 +69,13 @@ class Event(models.Model):
     target_kind = models.CharField(max_length=30, blank=True)
     target_id = models.CharField(max_length=64, blank=True)
     result = models.CharField(max_length=8, choices=EventResult.choices, default=EventResult.ALLOWED)
-    before = models.JSONField(null=True)
-    after = models.JSONField(null=True)
+    before = CanonicalJSONField(null=True)
+    after = CanonicalJSONField(null=True)
     reason = models.TextField(blank=True)
     request_id = models.CharField(max_length=64, blank=True)
     gesture_id = models.CharField(max_length=64, blank=True)
     address = models.CharField(max_length=64, blank=True)
-    payload = models.JSONField(default=dict)
+    payload = CanonicalJSONField(default=dict)
     at = models.CharField(max_length=32)  # UTC, ISO 8601 with microseconds: text, so that its hash never depends on a driver
     previous_hash = models.BinaryField(max_length=32, default=b"")
     hash = models.BinaryField(max_length=32)
