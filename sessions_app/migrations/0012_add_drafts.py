@@ -30,6 +30,7 @@ class Migration(migrations.Migration):
                 ),
                 ("result", models.JSONField()),
                 ("off_branch", models.JSONField(default=list)),
+                ("entry_count", models.PositiveIntegerField()),
                 ("drafted_at", models.DateTimeField(auto_now_add=True)),
                 (
                     "built_on",

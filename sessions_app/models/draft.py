@@ -12,6 +12,7 @@ class Draft(models.Model):
     result = models.JSONField()  # engine.steps.Commit, as the engine returned it: no model is needed to commit it
     built_on = models.ForeignKey(Compaction, null=True, on_delete=models.SET_NULL, related_name="+")  # the checkpoint in force then
     off_branch = models.JSONField(default=list)  # indexes before the boundary that its plan left out
+    entry_count = models.PositiveIntegerField()  # of the session then: what came later is in the tail of a later commit
     drafted_at = models.DateTimeField(auto_now_add=True)
 
     def __str__(self) -> str:

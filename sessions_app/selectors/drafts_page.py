@@ -1,0 +1,145 @@
+"""Drafts that wait for a review: whether they still fit, what they would come to, and every wording of their summary."""
+
+import uuid
+from dataclasses import dataclass
+from datetime import datetime
+
+from sessions_app.engine.terms import Status
+from sessions_app.models import Compaction, Entry, Session, SummaryVersion
+from sessions_app.selectors import cuts, plans, prefixes
+
+MAX_LISTED = 200
+
+
+@dataclass(frozen=True)
+class Fitness:
+    """Whether a draft can be committed now. `why` says in words what is in the way, and is empty when nothing is."""
+
+    why: str = ""
+    is_stale: bool = False  # for good: its prefix is another one, or a checkpoint came between
+    is_blocked: bool = False  # until another generation is in force again
+
+    @property
+    def is_fit(self) -> bool:
+        return not self.why
+
+
+@dataclass(frozen=True)
+class Growth:
+    """What came after a draft was made: it stays in the tail."""
+
+    entries: int
+    tokens: int
+
+
+@dataclass(frozen=True)
+class DraftRow:
+    """A draft in a list."""
+
+    compaction: Compaction
+    session: Session
+    drafted_at: datetime
+    version: int
+    author: str
+    fitness: Fitness
+
+
+@dataclass(frozen=True)
+class DraftPage:
+    """A draft with its wordings, newest first. `shown` is the one to read; `latest` the one that a commit takes."""
+
+    compaction: Compaction
+    versions: tuple[SummaryVersion, ...]
+    shown: SummaryVersion
+    latest: SummaryVersion
+    before_shown: SummaryVersion | None
+    fitness: Fitness
+    growth: Growth
+    drafted_at: datetime
+    has_summary: bool
+
+    @property
+    def is_waiting(self) -> bool:
+        return self.compaction.status == Status.DRAFTED
+
+    @property
+    def tokens_before(self) -> int:
+        """Of the view as it is now."""
+        return (self.compaction.tokens_before or 0) + self.growth.tokens
+
+    @property
+    def tokens_after(self) -> int:
+        """Of the view, if the version that is shown were committed now."""
+        return self.shown.tokens_after + self.growth.tokens
+
+
+def fitness(compaction: Compaction) -> Fitness:
+    """Whether this draft can be committed as things stand. Four queries."""
+    draft, session = compaction.draft, Session.objects.select_related("active_console", "active_agent").get(pk=compaction.session_id)
+    boundary = compaction.boundary_index or 0
+    if prefixes.is_prefix_changed(compaction, boundary, draft.off_branch):
+        return Fitness(
+            f"The entries before entry {boundary:,} changed after this draft was made, so its summary fits them no more.", is_stale=True
+        )
+    in_force = session.active_console or session.active_agent
+    if (in_force.pk if in_force else None) == draft.built_on_id:
+        return Fitness()
+    base = f"generation #{draft.built_on.generation}" if draft.built_on else "the whole history"
+    now = f"generation #{in_force.generation}" if in_force else "the whole history"
+    later = Compaction.objects.filter(session_id=session.pk, generation__isnull=False, finished_at__gt=draft.drafted_at)
+    if later.exists():
+        return Fitness(f"It was made of {base}; since then another compaction was committed.", is_stale=True)
+    return Fitness(f"It was made of {base}, and the view is {now} now. Show {base} again, and it can be committed.", is_blocked=True)
+
+
+def growth(compaction: Compaction) -> Growth:
+    """What the session gained after the draft was made. Few queries by index."""
+    first = compaction.draft.entry_count
+    newest = Entry.objects.filter(session_id=compaction.session_id).order_by("-index").values_list("index", flat=True).first()
+    if newest is None or newest < first:
+        return Growth(0, 0)
+    entries = cuts.count_sent(compaction.session_id, first, newest)
+    return Growth(entries, plans.tokens_between(compaction.session_id, first, None))
+
+
+def draft_page(session: Session, compaction_id: uuid.UUID, version: int | None = None) -> DraftPage | None:
+    """A draft, also one that somebody decided about. None when the session has no such draft or it has no such version."""
+    found = (
+        Compaction.objects.select_related("draft__built_on", "session")
+        .filter(pk=compaction_id, session=session, draft__isnull=False)
+        .first()
+    )
+    if found is None:
+        return None
+    versions = tuple(found.summary_versions.order_by("-version"))
+    places = {one.version: one for one in versions}
+    shown = places.get(version) if version is not None else versions[0]
+    if shown is None:
+        return None
+    is_waiting = found.status == Status.DRAFTED
+    return DraftPage(
+        compaction=found,
+        versions=versions,
+        shown=shown,
+        latest=versions[0],
+        before_shown=places.get(shown.version - 1),
+        fitness=fitness(found) if is_waiting else Fitness(),
+        growth=growth(found) if is_waiting else Growth(0, 0),
+        drafted_at=found.draft.drafted_at,
+        has_summary=bool(found.draft.result.get("block")),
+    )
+
+
+def waiting_drafts(session: Session | None = None) -> tuple[DraftRow, ...]:
+    """The drafts that wait, oldest first, at most 200; of one session, or of all."""
+    found = (
+        Compaction.objects.filter(status=Status.DRAFTED).select_related("draft__built_on", "session__project").order_by("draft__drafted_at")
+    )
+    if session is not None:
+        found = found.filter(session=session)
+    drafts = list(found.defer("mechanical_state", "policy")[:MAX_LISTED])
+    latest: dict[uuid.UUID, tuple[int, str]] = {}
+    rows = SummaryVersion.objects.filter(compaction__in=[draft.pk for draft in drafts]).order_by("version")
+    for pk, number, author in rows.values_list("compaction_id", "version", "author"):
+        latest[pk] = (number, author)
+    return tuple(DraftRow(draft, draft.session, draft.draft.drafted_at, *latest[draft.pk], fitness(draft)) for draft in drafts)

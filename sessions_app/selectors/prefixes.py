@@ -1,0 +1,21 @@
+"""Whether the entries before a boundary are still those that a plan was made of."""
+
+import uuid
+from collections.abc import Collection
+
+from sessions_app.models import Compaction, Entry
+
+
+def prefix_hash_before(session_id: uuid.UUID, boundary_index: int) -> bytes:
+    """The rolling hash over the entries before a boundary; 32 bytes, or none for a boundary at the start."""
+    rows = Entry.objects.filter(session_id=session_id, index=boundary_index - 1)
+    return bytes(rows.values_list("prefix_hash", flat=True).first() or b"")
+
+
+def is_prefix_changed(compaction: Compaction, boundary_index: int, off_branch: Collection[int]) -> bool:
+    """Whether the entries before the boundary, or what of them is off the branch, are not what the plan was made of."""
+    if prefix_hash_before(compaction.session_id, boundary_index) != bytes(compaction.prefix_hash):
+        return True
+    # A rewind: what was folded did not happen any more, and what was left out did.
+    rows = Entry.objects.filter(session_id=compaction.session_id, off_branch=True, index__lt=boundary_index)
+    return set(rows.values_list("index", flat=True)) != {index for index in off_branch if index < boundary_index}
