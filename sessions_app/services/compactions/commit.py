@@ -20,6 +20,7 @@ from sessions_app.events.actors import Actor
 from sessions_app.events.types import EventType
 from sessions_app.models import ClearedResult, Compaction, Entry, Session, ViewSegment
 from sessions_app.selectors import plans
+from sessions_app.selectors.prefixes import is_prefix_changed
 from sessions_app.services import signals
 from sessions_app.services.compactions import breakers, lease
 from sessions_app.services.compactions.endings import CANCELLED, STALE, end, give_back
@@ -56,12 +57,6 @@ class InForce:
         """What the checkpoint in force says of the entries before its boundary; empty without one."""
         rows = Compaction.objects.filter(pk=self.checkpoint_id) if self.checkpoint_id else Compaction.objects.none()
         return rows.values_list("summary", flat=True).first() or ""
-
-
-def prefix_hash_before(session_id: uuid.UUID, boundary_index: int) -> bytes:
-    """The rolling hash over the entries before a boundary; 32 bytes, or none for a boundary at the start."""
-    rows = Entry.objects.filter(session_id=session_id, index=boundary_index - 1)
-    return bytes(rows.values_list("prefix_hash", flat=True).first() or b"")
 
 
 def commit(held: Claim, result: Commit, in_force: InForce, off_branch: Collection[int], *, actor: Actor = WORKER) -> Ended | None:
@@ -107,21 +102,8 @@ def commit(held: Claim, result: Commit, in_force: InForce, off_branch: Collectio
     return None
 
 
-def is_prefix_changed(compaction: Compaction, boundary_index: int, off_branch: Collection[int]) -> bool:
-    """Whether the entries before the boundary, or what of them is off the branch, are not what the plan was made of."""
-    if prefix_hash_before(compaction.session_id, boundary_index) != bytes(compaction.prefix_hash):
-        return True
-    # A rewind: what was folded did not happen any more, and what was left out did.
-    return _off_branch_before(compaction.session_id, boundary_index) != {index for index in off_branch if index < boundary_index}
-
-
 def _with_warning(result: Commit, warning: str) -> Commit:
     return msgspec.structs.replace(result, warnings=(*result.warnings, warning)) if warning else result
-
-
-def _off_branch_before(session_id: uuid.UUID, boundary_index: int) -> set[int]:
-    rows = Entry.objects.filter(session_id=session_id, off_branch=True, index__lt=boundary_index)
-    return set(rows.values_list("index", flat=True))
 
 
 def _append_divider(session: Session, generation: int, result: Commit) -> Entry:

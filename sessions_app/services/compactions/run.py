@@ -17,8 +17,9 @@ from sessions_app.events.types import EventType
 from sessions_app.models import Compaction, Session
 from sessions_app.providers.registry import summarisers_for
 from sessions_app.selectors import plans
-from sessions_app.services.compactions import lease
-from sessions_app.services.compactions.commit import InForce, commit, prefix_hash_before
+from sessions_app.selectors.prefixes import prefix_hash_before
+from sessions_app.services.compactions import drafts, lease
+from sessions_app.services.compactions.commit import InForce, commit
 from sessions_app.services.compactions.endings import CANCELLED, TIMED_OUT, WORKER_LOST, end
 from sessions_app.services.compactions.keeper import Keeper
 from sessions_app.services.compactions.lease import Claim, LeaseLost
@@ -69,7 +70,9 @@ def _outcome(held: Claim, compaction: Compaction, policy: Policy, progress: Prog
             return result
         if keeper.should_stop():
             return _stopped(keeper.should_stop(), keeper)
-        return commit(held, result, in_force, [shape.index for shape in shapes if shape.off_branch])
+        off_branch = [shape.index for shape in shapes if shape.off_branch]
+        finish = drafts.store if drafts.is_reviewed(compaction, policy) else commit
+        return finish(held, result, in_force, off_branch)
     except Stopped as stopped:
         return _stopped(stopped.stop, keeper)
     except LeaseLost:
