@@ -9,6 +9,7 @@ from django.db.models import F
 from sessions_app.engine.terms import OPEN_STATUSES, Lineage, Outcome, Phase, Status
 from sessions_app.models import Compaction
 from sessions_app.selectors.history import duration_s
+from sessions_app.selectors.retention import RetentionReport, report_of
 from sessions_app.selectors.session_page import current_chunk, percent_done
 
 SHOWN_AFTER_END = timedelta(hours=1)
@@ -73,6 +74,7 @@ class CompactionPanel:
     warnings: tuple[str, ...]
     is_in_force: bool = True
     revert_to: int = 0  # the generation that was in force before; 0 for the whole history
+    report: RetentionReport | None = None
 
     @property
     def limit_s(self) -> float | None:
@@ -83,13 +85,13 @@ class CompactionPanel:
 def panel(session_id: uuid.UUID | str) -> CompactionPanel | None:
     """The open attempt of a session, else the last that ended within the hour; one query over one session's attempts."""
     attempts = Compaction.objects.filter(session_id=session_id, lineage=Lineage.CONSOLE).defer("summary", "policy", "mechanical_state")
-    attempts = attempts.select_related("parent").defer("parent__summary", "parent__policy", "parent__mechanical_state")
+    attempts = attempts.select_related("parent").defer("parent__summary", "parent__policy", "parent__mechanical_state", "parent__retention")
     last = attempts.annotate(in_force=F("session__active_console_id")).order_by("-attempt").first()
     if last is None:
         return None
     if not last.is_open and (last.finished_at is None or last.finished_at < datetime.now(UTC) - SHOWN_AFTER_END):
         return None
-    return replace(panel_of(last), is_in_force=last.in_force == last.pk)
+    return replace(panel_of(last), is_in_force=last.in_force == last.pk, report=report_of(last))
 
 
 def panel_of(compaction: Compaction) -> CompactionPanel:

@@ -1,18 +1,22 @@
 """The ledger: every attempt of a session, newest first, and one of them opened."""
 
 import uuid
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
+
+from django.db.models import F
 
 from sessions_app.engine.terms import Lineage, SegmentKind
 from sessions_app.models import Compaction, Event, Session
 from sessions_app.selectors.compaction_panel import CompactionPanel, panel_of
 from sessions_app.selectors.history import CheckpointRow, checkpoint_rows
+from sessions_app.selectors.retention import FactNumbers, RetentionReport, numbers_of, report_of
 
 PAGE_ATTEMPTS = 100
 MAX_EVENTS = 200
 MAX_LISTED = 30
-_LONG = ("summary", "policy", "mechanical_state", "instructions")
+_LONG = ("summary", "policy", "mechanical_state", "instructions", "retention", "unsupported")
 
 
 @dataclass(frozen=True)
@@ -24,6 +28,7 @@ class LedgerRow:
     is_active: bool
     before_width: int
     after_width: int
+    facts: FactNumbers | None = None
 
 
 @dataclass(frozen=True)
@@ -65,6 +70,7 @@ class AttemptDetail:
     earlier: CheckpointRow | None
     can_be_restored: bool
     started_from: str
+    report: RetentionReport | None = None
 
     @property
     def revert_to(self) -> int:
@@ -75,7 +81,7 @@ class AttemptDetail:
 def ledger_page(session: Session, *, before: int | None = None) -> LedgerPage:
     """A page of the ledger; three queries."""
     attempts = Compaction.objects.filter(session=session)
-    light = attempts.select_related("parent").defer(*_LONG, *(f"parent__{name}" for name in _LONG))
+    light = attempts.annotate(facts=F("retention__total")).select_related("parent").defer(*_LONG, *(f"parent__{name}" for name in _LONG))
     if before is not None:
         light = light.filter(attempt__lt=before)
     found = list(light.order_by("-attempt")[: PAGE_ATTEMPTS + 1])
@@ -121,6 +127,7 @@ def attempt_detail(session: Session, compaction_id: uuid.UUID) -> AttemptDetail 
         earlier=others.get(compaction.parent.generation or 0) if compaction.parent else None,
         can_be_restored=is_checkpoint and compaction.lineage == Lineage.CONSOLE and compaction.pk != session.active_console_id,
         started_from=f"#{compaction.parent.generation}" if compaction.parent else "the whole history",
+        report=report_of(compaction),
     )
 
 
@@ -156,7 +163,7 @@ def _policy(snapshot: dict[str, Any]) -> tuple[tuple[str, str, str], ...]:
     return tuple((str(field).replace("_", " "), _line(value), str(sources.get(field, "default"))) for field, value in values.items())
 
 
-def _row(session: Session, compaction: Compaction, among: list[Compaction]) -> LedgerRow:
+def _row(session: Session, compaction: Compaction, among: Sequence[Compaction]) -> LedgerRow:
     largest = max((one.tokens_before or 0 for one in among), default=0) or 1
     panel = panel_of(compaction)
     return LedgerRow(
@@ -165,4 +172,5 @@ def _row(session: Session, compaction: Compaction, among: list[Compaction]) -> L
         is_active=compaction.pk in (session.active_console_id, session.active_agent_id),
         before_width=round(200 * (compaction.tokens_before or 0) / largest),
         after_width=round(200 * (compaction.tokens_after or 0) / largest) if panel.scopes_match else 0,
+        facts=numbers_of(compaction.facts if hasattr(compaction, "facts") else compaction.retention.get("total")),
     )

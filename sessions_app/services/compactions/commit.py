@@ -146,6 +146,14 @@ def _store_segments(compaction: Compaction, result: Commit) -> None:
     ClearedResult.objects.bulk_create(ClearedResult(compaction=compaction, entry_index=index) for index in result.cleared)
 
 
+def _retention(result: Commit) -> dict[str, object]:
+    """The report, and its total for lists, which read that alone. Empty where nothing was checked."""
+    if not result.retention.classes:
+        return {}
+    total = msgspec.structs.asdict(result.retention.total) | {"unsupported": len(result.unsupported)}
+    return {**msgspec.to_builtins(result.retention), "total": total}
+
+
 def _columns(result: Commit, generation: int, divider: Entry, in_force: InForce) -> dict[str, object]:
     return result_columns(result) | {
         "generation": generation,
@@ -172,7 +180,7 @@ def result_columns(result: Commit) -> dict[str, object]:
         "rungs": msgspec.to_builtins(result.rungs),
         "mechanical_state": result.mechanical_state,
         "warnings": list(result.warnings),
-        "retention": msgspec.to_builtins(result.retention),
+        "retention": _retention(result),
         "unsupported": msgspec.to_builtins(result.unsupported),
         "coverage_status": result.coverage_status,
         "tokens_before": result.tokens_before,
