@@ -41,6 +41,7 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     clear_results: bool = True  # whether an automatic compaction may replace old results by placeholders
     review_before_commit: bool = False  # whether a result waits as a draft until somebody commits it
     allow_fallback: bool = True  # whether a trim may follow when every summary was rejected
+    require_model: bool = False  # whether a session that is held here is compacted only where it has a model
     scripted_delay_s: float = 0.0  # pause per chunk of the `scripted` summariser
 
     @property

@@ -27,6 +27,8 @@ class Reason(StrEnum):
     WITHIN_BUDGET = "within_compaction_budget"
     ALL_PROTECTED = "protected_tail_exhausts_compaction_window"
     REQUEST_TOO_LARGE = "current_request_too_large"
+    NOT_OURS = "not_ours"
+    OVERFLOWED = "overflowed"
     VIEW_FITS = "view_fits"
     VIEW_TOO_LARGE = "view_too_large"
 
@@ -41,6 +43,11 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     origin: Origin = Origin.ESTIMATED
     limit: int = 0
     window: int = 0
+
+    @property
+    def circuit_open(self) -> bool:
+        """Whether it would have fired, had the last attempts not failed."""
+        return self.reason is Reason.CIRCUIT_OPEN
 
     @property
     def explanation(self) -> str:
@@ -64,16 +71,24 @@ _SENTENCES = {
     Reason.WITHIN_BUDGET: "It did not fire: the history of {tokens:,} tokens fits into {limit:,} with its margin.",
     Reason.ALL_PROTECTED: "It did not fire: everything is protected, so there is nothing to fold.",
     Reason.REQUEST_TOO_LARGE: "It did not fire: the present request alone has {tokens:,} tokens, more than fit into {limit:,}.",
+    Reason.NOT_OURS: (
+        "It did not fire: {tokens:,} tokens ({origin}) have reached the trigger of {limit:,}, but the agent keeps this context, "
+        "and nothing here compacts it by itself."
+    ),
+    Reason.OVERFLOWED: "It fired: the provider refused the request as too long; {tokens:,} tokens ({origin}) was what the view held.",
     Reason.VIEW_FITS: "It did not fire: the view of {tokens:,} tokens fits the new model, which takes {limit:,}.",
     Reason.VIEW_TOO_LARGE: "It fired: the view of {tokens:,} tokens does not fit the new model, which takes {limit:,}.",
 }
 
 
-def before_turn(*, signal: Signal, policy: Policy, window: int, circuit_open: bool = False) -> Verdict:
+def before_turn(
+    *, signal: Signal, policy: Policy, window: int, circuit_open: bool = False, attempted: bool = False, ours: bool = True
+) -> Verdict:
     """Whether a turn has to be preceded by a compaction.
 
     The trigger is inclusive. Where nothing was measured since the boundary, an estimate over `preflight_ratio` of the
-    window fires as well, also when the trigger lies above that.
+    window fires as well, also when the trigger lies above that. `attempted`: this turn has tried to compact before;
+    `ours`: the console holds the context itself. An agent's own is only watched.
     """
     limit = policy.trigger_tokens(window)
     verdict = Verdict(
@@ -92,9 +107,30 @@ def before_turn(*, signal: Signal, policy: Policy, window: int, circuit_open: bo
         verdict = msgspec.structs.replace(verdict, fires=True, reason=Reason.OVER_TRIGGER)
     elif signal.measured is None and signal.tokens > preflight:
         verdict = msgspec.structs.replace(verdict, trigger=Trigger.PREFLIGHT, fires=True, reason=Reason.OVER_PREFLIGHT, limit=preflight)
-    if verdict.fires and circuit_open:
-        return msgspec.structs.replace(verdict, fires=False, reason=Reason.CIRCUIT_OPEN)
-    return verdict
+    obstacles = ((not ours, Reason.NOT_OURS), (attempted, Reason.ALREADY_ATTEMPTED), (circuit_open, Reason.CIRCUIT_OPEN))
+    return _unless(verdict, obstacles) if verdict.fires else verdict
+
+
+def overflow(*, signal: Signal, policy: Policy, window: int, circuit_open: bool = False, attempted: bool = False) -> Verdict:
+    """Whether a request that its provider refused as too long may be tried once more, over a shorter view."""
+    verdict = Verdict(
+        trigger=Trigger.OVERFLOW,
+        fires=True,
+        reason=Reason.OVERFLOWED,
+        tokens=signal.tokens,
+        origin=signal.origin,
+        limit=policy.trigger_tokens(window),
+        window=window,
+    )
+    return _unless(
+        verdict, ((not policy.enabled, Reason.DISABLED), (attempted, Reason.ALREADY_ATTEMPTED), (circuit_open, Reason.CIRCUIT_OPEN))
+    )
+
+
+def _unless(verdict: Verdict, obstacles: tuple[tuple[bool, Reason], ...]) -> Verdict:
+    """The verdict, or the first of what keeps it from firing."""
+    reason = next((reason for applies, reason in obstacles if applies), None)
+    return verdict if reason is None else msgspec.structs.replace(verdict, fires=False, reason=reason)
 
 
 def model_switch(*, view_tokens: int, new_window: int, policy: Policy) -> Verdict:

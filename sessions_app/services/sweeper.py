@@ -7,11 +7,11 @@ import time
 import uuid
 from contextlib import suppress
 from dataclasses import dataclass, fields
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 
 from django.conf import settings
-from django.db import connection, transaction
+from django.db import transaction
 from django.db.models import Q
 from django.db.models.functions import Coalesce, Now
 
@@ -24,6 +24,7 @@ from sessions_app.models import BUSY_STATUSES, Compaction, EventResult, ImportRu
 from sessions_app.services import search_index
 from sessions_app.services.compactions import lease
 from sessions_app.services.compactions.endings import NEVER_IDLE, WORKER_LOST, end
+from sessions_app.services.compactions.lease import database_time
 from sessions_app.services.compactions.request import start_waiting
 from sessions_app.services.imports.runs import IMPORTS_STREAM
 from sessions_app.services.sign_in_store import forget_ended
@@ -102,15 +103,6 @@ class _Clock:
 
 
 _CLOCK = _Clock()
-
-
-def database_time() -> datetime:
-    """What the database holds for the time. One query."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT CURRENT_TIMESTAMP")
-        told = cursor.fetchone()[0]
-    moment = told if isinstance(told, datetime) else datetime.fromisoformat(told)
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 def _set_right() -> int:

@@ -1,6 +1,7 @@
 """The one way in which an attempt ends without a checkpoint, and what every ending gives back to the session."""
 
 import uuid
+from collections.abc import Mapping
 
 import msgspec
 from django.db import transaction
@@ -55,7 +56,7 @@ def end(
     token: uuid.UUID | None = None,
     actor: Actor = WORKER,
     counts_as: Outcome | None = None,
-    **columns: object,
+    columns: Mapping[str, object] | None = None,
 ) -> bool:
     """Ends an attempt without a checkpoint; False when it had already ended, or moved on, or `token` lost its lease.
 
@@ -75,7 +76,7 @@ def end(
             rungs=msgspec.to_builtins(ended.rungs),
             summarisers_tried=msgspec.to_builtins(ended.tried),
             finished_at=Now(),
-            **columns,
+            **(columns or {}),
         )
         if not moved:
             return False

@@ -2,10 +2,10 @@
 
 import uuid
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from django.db import transaction
+from django.db import connection, transaction
 from django.db.models import Exists, F, OuterRef, Q, QuerySet
 from django.db.models.expressions import CombinedExpression
 from django.db.models.functions import Now
@@ -106,3 +106,12 @@ def lapsed() -> QuerySet[Compaction]:
     """Running attempts that no live lease stands behind: their worker is gone."""
     alive = Lease.objects.filter(compaction=OuterRef("pk"), token=OuterRef("lease_token"), expires_at__gt=Now())
     return Compaction.objects.filter(~Exists(alive), status=Status.RUNNING)
+
+
+def database_time() -> datetime:
+    """What the database holds for the time. One query."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT CURRENT_TIMESTAMP")
+        told = cursor.fetchone()[0]
+    moment = told if isinstance(told, datetime) else datetime.fromisoformat(told)
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

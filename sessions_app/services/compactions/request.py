@@ -12,12 +12,16 @@ from django.db.models.functions import Now
 
 from sessions_app import queue
 from sessions_app.engine.boundary import IllegalBoundary
+from sessions_app.engine.policy import Policy
 from sessions_app.engine.terms import OPEN_STATUSES, Lineage, Profile, Status, Trigger
+from sessions_app.engine.triggers import Verdict
 from sessions_app.events import log
 from sessions_app.events.actors import Actor
 from sessions_app.events.types import EventType
-from sessions_app.models import Compaction, Session, SessionStatus
+from sessions_app.models import Compaction, Session, SessionKind, SessionStatus
+from sessions_app.providers.registry import is_usable
 from sessions_app.selectors import cuts, plans
+from sessions_app.services import evaluations
 from sessions_app.services.compactions.transitions import move
 
 MAX_INSTRUCTIONS_CHARS = 2_000
@@ -31,6 +35,10 @@ class InvalidRequest(Exception):
     def __init__(self, field: str, message: str) -> None:
         self.field = field
         super().__init__(f"{message} Nothing was started.")
+
+
+class CompactUnavailable(Exception):
+    """This session can't be compacted by anybody here: its policy wants a model, and there is none."""
 
 
 class SessionBusy(Exception):
@@ -54,20 +62,41 @@ def request(
     boundary: int | None = None,
     force: bool = False,
     when_idle: bool = True,
+    trigger: Trigger = Trigger.MANUAL,
+    verdict: Verdict | None = None,
+    turn_id: uuid.UUID | None = None,
+    protected_messages: int = 0,
 ) -> RequestAnswer:
     """Starts a compaction in the background, or joins the one that is under way.
 
-    `instructions`: what to stress, at most 2,000 characters. `boundary`: index of the first entry to keep.
-    Raises `InvalidRequest` on an option that can't be met, and `SessionBusy` when the session is busy and
-    `when_idle` is False. An empty session, or one with nothing to fold, is an attempt that ends as skipped.
+    `instructions`: what to stress, at most 2,000 characters. `boundary`: index of the first entry to keep. Any `trigger` but
+    the manual one comes from a turn that is open, and so does not wait for its end; the caller runs the attempt. `verdict`
+    and `turn_id` say why it fired and where; `protected_messages` is the least that it leaves alone.
+    Raises `InvalidRequest` on an option that can't be met, `CompactUnavailable` where no summariser could do it, and
+    `SessionBusy` when the session is busy and `when_idle` is False. An empty session, or one with nothing to fold, is an
+    attempt that ends as skipped.
     """
     instructions = instructions.strip()
     _validate(session, instructions, profile, boundary)
+    attempt = Compaction(
+        session_id=session.pk,
+        lineage=Lineage.CONSOLE,
+        trigger=trigger,
+        evaluation=evaluations.stored(verdict) if verdict else {},
+        turn_id=turn_id,
+        requested_by=actor.name,
+        policy=policy_snapshot(session, profile, protected_messages=protected_messages),
+        profile=profile,
+        instructions=instructions,
+        boundary_index=boundary,
+        force=force,
+    )
+    _check_available(session, attempt)
     try:
         with transaction.atomic():
             # The row is locked first: of two requests, one finds the attempt of the other.
             current = Session.objects.select_for_update().get(pk=session.pk)
-            return _join(actor, current) or _start(actor, current, instructions, profile, boundary, force=force, when_idle=when_idle)
+            return _join(actor, current) or _start(actor, current, attempt, when_idle=when_idle)
     except IntegrityError:
         # Where rows can't be locked, the constraint decides; the one who lost joins.
         answer = _join(actor, session)
@@ -86,8 +115,20 @@ def _validate(session: Session, instructions: str, profile: str, boundary: int |
         _check_boundary(session, boundary)
 
 
+def _check_available(session: Session, attempt: Compaction) -> None:
+    """Raises `CompactUnavailable` where a session that is held here has no model, and nothing else may summarise."""
+    if session.kind != SessionKind.INLINE or session.model:
+        return
+    policy = msgspec.convert(attempt.policy["values"], Policy)
+    if policy.require_model or not any(map(is_usable, policy.summarisers)):
+        why = "its policy asks for a model" if policy.require_model else "none of its summarisers can be used here"
+        raise CompactUnavailable(
+            f"/compact is unavailable: this session has no model, and {why}. Nothing was started. Choose a model, or change the policy."
+        )
+
+
 def _check_boundary(session: Session, boundary: int) -> None:
-    in_force = session.active_agent if plans.default_context(session) is Lineage.AGENT else session.active_console
+    in_force = session.active_console or session.active_agent
     first = (in_force.boundary_index or 0) if in_force else cuts.after_system(session.pk)
     last = session.entry_count - 1
     if not first < boundary <= last:
@@ -115,52 +156,54 @@ def _join(actor: Actor, session: Session) -> RequestAnswer | None:
     return RequestAnswer(running, joined=True)
 
 
-def _start(
-    actor: Actor, session: Session, instructions: str, profile: str, boundary: int | None, *, force: bool, when_idle: bool
-) -> RequestAnswer:
-    waits = session.is_busy
+def _start(actor: Actor, session: Session, attempt: Compaction, *, when_idle: bool) -> RequestAnswer:
+    is_manual = attempt.trigger == Trigger.MANUAL
+    waits = session.is_busy and is_manual
     if waits and not when_idle:
         raise SessionBusy("A turn of this session is open. Nothing was started. Wait for its end, or let the compaction wait for it.")
-    compaction = Compaction.objects.create(
-        session=session,
-        attempt=session.last_attempt + 1,
-        lineage=Lineage.CONSOLE,
-        trigger=Trigger.MANUAL,
-        requested_by=actor.name,
-        policy=_policy_snapshot(session, profile),
-        profile=profile,
-        instructions=instructions,
-        boundary_index=boundary,
-        force=force,
-        status=Status.WAITING_FOR_IDLE if waits else Status.REQUESTED,
-        requested_at=Now(),
-        heartbeat_at=Now(),
-        deadline_at=Now() + timedelta(seconds=WAIT_FOR_IDLE_S) if waits else None,
-    )
-    Session.objects.filter(pk=session.pk).update(last_attempt=F("last_attempt") + 1, running=compaction)
+    open_attempt(attempt, session, waits=waits)
+    payload = {
+        "attempt": attempt.attempt,
+        "trigger": attempt.trigger,
+        "waits_for_idle": waits,
+        "profile": attempt.profile,
+        "instructions_chars": len(attempt.instructions),
+    }
     log.append(
         log.session_stream(session.pk),
         EventType.COMPACTION_REQUESTED,
         actor=actor,
-        target=("compaction", str(compaction.pk)),
-        compaction_id=compaction.pk,
-        payload={"attempt": compaction.attempt, "waits_for_idle": waits, "profile": profile, "instructions_chars": len(instructions)},
+        target=("compaction", str(attempt.pk)),
+        compaction_id=attempt.pk,
+        payload=payload,
     )
     if not waits:
-        hold_session(compaction.pk, session.pk)
-        queue.enqueue(queue.RUN_COMPACTION, str(compaction.pk))
-    compaction.refresh_from_db()
-    return RequestAnswer(compaction, joined=False)
+        hold_session(attempt.pk, session.pk)
+        if is_manual:
+            queue.enqueue(queue.RUN_COMPACTION, str(attempt.pk))
+    attempt.refresh_from_db()
+    return RequestAnswer(attempt, joined=False)
 
 
-def start_waiting(compaction_id: uuid.UUID, session_id: uuid.UUID, *, actor: Actor) -> bool:
+def open_attempt(attempt: Compaction, session: Session, *, waits: bool = False) -> None:
+    """Stores a new attempt. Call in the transaction that locked the session's row."""
+    attempt.attempt = session.last_attempt + 1
+    attempt.status = Status.WAITING_FOR_IDLE if waits else Status.REQUESTED
+    attempt.requested_at = attempt.heartbeat_at = Now()
+    attempt.deadline_at = Now() + timedelta(seconds=WAIT_FOR_IDLE_S) if waits else None
+    attempt.save(force_insert=True)
+    Session.objects.filter(pk=session.pk).update(last_attempt=F("last_attempt") + 1, running=attempt)
+
+
+def start_waiting(compaction_id: uuid.UUID, session_id: uuid.UUID, *, actor: Actor, in_turn: bool = False) -> bool:
     """Lets an attempt run that waited for its session to become idle. One transaction; the task follows its commit.
 
-    False when it is no longer waiting, or the session is busy again.
+    False when it is no longer waiting, or the session is busy again. `in_turn`: the open turn itself makes room for it,
+    and runs it: no task is queued.
     """
     with transaction.atomic():
         session = Session.objects.select_for_update().get(pk=session_id)
-        if session.is_busy:
+        if session.is_busy and not in_turn:
             return False
         if not move(compaction_id, Status.REQUESTED, heartbeat_at=Now(), deadline_at=None):
             return False
@@ -173,9 +216,12 @@ def start_waiting(compaction_id: uuid.UUID, session_id: uuid.UUID, *, actor: Act
             compaction_id=compaction_id,
             before={"status": session.status},
             after={"status": SessionStatus.COMPACTING.value},
-            reason="its turn is over, so the compaction that waited for it begins",
+            reason="its turn makes room for the compaction that waited"
+            if in_turn
+            else "its turn is over, so the compaction that waited begins",
         )
-        queue.enqueue(queue.RUN_COMPACTION, str(compaction_id))
+        if not in_turn:
+            queue.enqueue(queue.RUN_COMPACTION, str(compaction_id))
     return True
 
 
@@ -188,9 +234,13 @@ def hold_session(compaction_id: uuid.UUID, session_id: uuid.UUID) -> None:
     Session.objects.filter(pk=session_id).update(status=SessionStatus.COMPACTING)
 
 
-def _policy_snapshot(session: Session, profile: str) -> dict[str, Any]:
+def policy_snapshot(session: Session, profile: str = "", *, protected_messages: int = 0) -> dict[str, Any]:
     """The policy as it is now, as plain JSON: {"values": field → value, "sources": field → scope}."""
     resolved = plans.effective_policy(session)
-    policy = msgspec.structs.replace(resolved.policy, profile=Profile(profile)) if profile else resolved.policy
-    sources = {field: str(scope) for field, scope in resolved.sources.items()}
+    policy, sources = resolved.policy, {field: str(scope) for field, scope in resolved.sources.items()}
+    if profile:
+        policy = msgspec.structs.replace(policy, profile=Profile(profile))
+    if protected_messages > policy.protected_messages:
+        policy = msgspec.structs.replace(policy, protected_recent_messages=protected_messages)
+        sources["protected_recent_messages"] = "turn"
     return {"values": msgspec.to_builtins(policy), "sources": sources}

@@ -1,43 +1,42 @@
 """Running one attempt: claim, drive the engine, store what it says, and end in exactly one status."""
 
 import uuid
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator
 
 import msgspec
 import structlog
 from django.db import transaction
 
 from sessions_app.engine.policy import Policy
-from sessions_app.engine.run import Task
 from sessions_app.engine.run import run as engine_run
-from sessions_app.engine.shapes import EntryShape
 from sessions_app.engine.steps import ChunkSummarised, Commit, Ended, PhaseStarted, Planned, Result, Step, Stop, Stopped, Verified
-from sessions_app.engine.terms import Outcome, Phase, Status, Trigger
+from sessions_app.engine.terms import Outcome, Phase, Status
 from sessions_app.events.types import EventType
-from sessions_app.models import Compaction, Session
-from sessions_app.providers.registry import summarisers_for
+from sessions_app.models import Compaction
 from sessions_app.selectors import plans
 from sessions_app.selectors.prefixes import prefix_hash_before
-from sessions_app.services.compactions import drafts, lease
+from sessions_app.services.compactions import drafts, emergencies, lease
 from sessions_app.services.compactions.commit import InForce, commit
 from sessions_app.services.compactions.endings import CANCELLED, TIMED_OUT, WORKER_LOST, end
 from sessions_app.services.compactions.keeper import Keeper
 from sessions_app.services.compactions.lease import Claim, LeaseLost
 from sessions_app.services.compactions.progress import Progress
-from sessions_app.services.compactions.step_events import append_step
+from sessions_app.services.compactions.step_events import OBSERVED, STARTED, append_step
+from sessions_app.services.compactions.task import task_of
 
 logger = structlog.get_logger(__name__)
 
 
-def run_compaction(compaction_id: uuid.UUID, *, must_end: Callable[[], bool] = lambda: False) -> None:
+def run_compaction(compaction_id: uuid.UUID, *, must_end: Callable[[], bool] = lambda: False) -> Commit | None:
     """Runs a requested attempt to its end. Does nothing when it can't be claimed: it runs, or it is over.
 
     `must_end` says that this process is about to end, and the attempt with it. Never raises for what goes wrong
-    inside the attempt: that is its outcome, stored on its row.
+    inside the attempt: that is its outcome, stored on its row. Where an attempt fails whose turn can't go on with the view
+    as it is, a trimmed view is returned for that one request; nothing of it is stored.
     """
     held = _claim(compaction_id)
     if held is None:
-        return
+        return None
     try:
         compaction = Compaction.objects.select_related("session").get(pk=compaction_id)
         policy = msgspec.convert(compaction.policy["values"], Policy)
@@ -47,15 +46,21 @@ def run_compaction(compaction_id: uuid.UUID, *, must_end: Callable[[], bool] = l
     except Exception as error:
         logger.exception("compaction_failed", compaction=str(compaction_id))
         ended = _unforeseen(error)
-    if ended is not None and not end(compaction_id, ended, token=held.token):
+    if ended is None:
+        return None
+    trimmed = emergencies.rescue(compaction_id, ended)
+    if trimmed is not None and emergencies.end_with(compaction_id, ended, trimmed, token=held.token):
+        return trimmed
+    if not end(compaction_id, ended, token=held.token):
         logger.warning("compaction_not_ours_any_more", compaction=str(compaction_id), status=ended.status)
+    return None
 
 
 def _claim(compaction_id: uuid.UUID) -> Claim | None:
     with transaction.atomic():
         held = lease.claim(compaction_id)
         if held is not None:
-            append_step(compaction_id, EventType.COMPACTION_TRIGGERED, status="started")
+            append_step(compaction_id, EventType.COMPACTION_TRIGGERED, status=STARTED)
     return held
 
 
@@ -64,7 +69,8 @@ def _outcome(held: Claim, compaction: Compaction, policy: Policy, progress: Prog
     in_force = InForce.of(compaction.session)
     try:
         shapes = plans.load_shapes(held.session_id)
-        result = _drive(_steps(compaction, shapes, policy, keeper), held, policy, progress)
+        steps = engine_run(task_of(compaction, shapes, policy), should_stop=keeper.should_stop)
+        result = _drive(steps, held, policy, progress)
         progress.flush()
         if isinstance(result, Ended):
             return result
@@ -92,25 +98,6 @@ def _stopped(stop: Stop | None, keeper: Keeper) -> Ended | None:
     if stop is Stop.LEASE_LOST:
         return WORKER_LOST if keeper.is_interrupted else None
     return TIMED_OUT if stop is Stop.TIMED_OUT else CANCELLED
-
-
-def _steps(compaction: Compaction, shapes: Sequence[EntryShape], policy: Policy, keeper: Keeper) -> Generator[Step, None, Result]:
-    session: Session = compaction.session
-    task = Task(
-        shapes=shapes,
-        load=lambda first, last: plans.load_entries(session.pk, first, last),
-        chain=plans.load_chain(session),
-        previous_summary=InForce.of(session).summary(),
-        policy=policy,
-        window=session.window,
-        signal_tokens=session.signal_tokens or 0,
-        summarisers=summarisers_for(policy),
-        trigger=Trigger(compaction.trigger),
-        instructions=compaction.instructions,
-        force=compaction.force,
-        boundary=compaction.boundary_index,
-    )
-    return engine_run(task, should_stop=keeper.should_stop)
 
 
 def _drive(steps: Generator[Step, None, Result], held: Claim, policy: Policy, progress: Progress) -> Result:
@@ -144,4 +131,4 @@ def _store_verified(held: Claim, verified: Verified, progress: Progress) -> None
             warnings=list(verified.warnings),
             coverage_status=verified.coverage_status,
         )
-        append_step(held.compaction_id, EventType.COMPACTION_SUMMARY_VERIFIED, status="observed")
+        append_step(held.compaction_id, EventType.COMPACTION_SUMMARY_VERIFIED, status=OBSERVED)

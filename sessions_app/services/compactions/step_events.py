@@ -45,9 +45,7 @@ def append_heartbeat(compaction: Compaction, phase: str, elapsed_s: float) -> Ev
     )
 
 
-BENIGN = frozenset(
-    {SkipReason.EMPTY_SESSION, SkipReason.FEWER_THAN_THREE_ROUNDS, SkipReason.NOTHING_TO_FOLD, SkipReason.WOULD_NOT_SHRINK}
-)
+BENIGN = frozenset({SkipReason.EMPTY_SESSION, SkipReason.FEWER_THAN_THREE_ROUNDS, SkipReason.NOTHING_TO_FOLD, SkipReason.WOULD_NOT_SHRINK})
 """Why an attempt that started by itself may end without anybody being told."""
 
 

@@ -7,9 +7,18 @@ from sessions_app.models import Compaction
 
 TRANSITIONS: dict[Status, frozenset[Status]] = {
     Status.WAITING_FOR_IDLE: frozenset({Status.REQUESTED, Status.CANCELLED, Status.TIMED_OUT}),
-    Status.REQUESTED: frozenset({Status.RUNNING, Status.CANCELLED}),
+    Status.REQUESTED: frozenset({Status.RUNNING, Status.CANCELLED, Status.EMERGENCY_EPHEMERAL}),
     Status.RUNNING: frozenset(
-        {Status.COMPLETED, Status.DRAFTED, Status.SKIPPED, Status.STALE, Status.CANCELLED, Status.TIMED_OUT, Status.FAILED}
+        {
+            Status.COMPLETED,
+            Status.DRAFTED,
+            Status.SKIPPED,
+            Status.STALE,
+            Status.CANCELLED,
+            Status.TIMED_OUT,
+            Status.FAILED,
+            Status.EMERGENCY_EPHEMERAL,
+        }
     ),
     # Committed by a person, a draft never runs again: a redelivered task must not be able to claim it.
     Status.DRAFTED: frozenset({Status.COMPLETED, Status.STALE, Status.CANCELLED}),

@@ -1,0 +1,185 @@
+"""Compactions that nobody asked for: each trigger is evaluated, its verdict kept, and acted upon in the caller's thread."""
+
+import time
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from django.db import IntegrityError
+
+from sessions_app.engine import triggers
+from sessions_app.engine.entries import Checkpoint
+from sessions_app.engine.signal import Signal
+from sessions_app.engine.steps import Commit
+from sessions_app.engine.terms import OPEN_STATUSES, Lineage, Origin, Scope, Status, Trigger
+from sessions_app.engine.triggers import Verdict
+from sessions_app.events.actors import Actor
+from sessions_app.models import Compaction, Session
+from sessions_app.selectors import plans
+from sessions_app.services import evaluations
+from sessions_app.services.compactions import breakers, emergencies
+from sessions_app.services.compactions.request import policy_snapshot, request, start_waiting
+from sessions_app.services.compactions.run import run_compaction
+
+JOIN_LOOK_S = 0.1
+OPTIONS = (
+    "Compact it by hand, switch automatic compaction on in its policy, leave entries out of the view, "
+    "or choose a model with a larger window; then send the message again."
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Decision:
+    """What an evaluation came to. `view`: the plan for this one request, where no durable one came about.
+
+    `refusal` is set where what was asked for can't go on, and says what a person can do.
+    """
+
+    verdict: Verdict
+    compaction: Compaction | None = None
+    view: Checkpoint | None = None
+    refusal: str = ""
+
+    @property
+    def made_room(self) -> bool:
+        """Whether the next request is served from a smaller view."""
+        return self.view is not None or (self.compaction is not None and self.compaction.status == Status.COMPLETED)
+
+
+def before_turn(*, session: Session, actor: Actor, turn_id: uuid.UUID | None, must_end: Callable[[], bool] = lambda: False) -> Decision:
+    """Evaluates threshold and preflight before a request of a turn, and compacts where that is due.
+
+    A compaction that waits for the turn's end is let through first: this is as good a moment.
+    """
+    _let_open_attempt_end(session, actor, must_end)
+    policy = plans.effective_policy(session).policy
+    verdict = triggers.before_turn(
+        signal=signal_of(session),
+        policy=policy,
+        window=session.window,
+        circuit_open=breakers.is_open(session),
+        attempted=_has_attempted(session, turn_id),
+    )
+    return _decide(session, actor, verdict, turn_id, must_end=must_end)
+
+
+def recover_overflow(
+    *, session: Session, actor: Actor, turn_id: uuid.UUID | None, must_end: Callable[[], bool] = lambda: False
+) -> Decision:
+    """Makes room after a provider refused a request as too long: once a turn, and by no model.
+
+    Where `made_room` is False the turn has to end, and `refusal` says why and what a person can do.
+    """
+    joined = _let_open_attempt_end(session, actor, must_end)
+    policy = plans.effective_policy(session).policy
+    verdict = triggers.overflow(
+        signal=signal_of(session),
+        policy=policy,
+        window=session.window,
+        circuit_open=breakers.is_open(session),
+        attempted=_has_attempted(session, turn_id, Trigger.OVERFLOW),
+    )
+    if joined is not None and joined.status == Status.COMPLETED and verdict.fires:
+        evaluations.store(session.pk, verdict)
+        return Decision(verdict=verdict, compaction=joined)
+    decision = _decide(session, actor, verdict, turn_id, must_end=must_end)
+    if decision.made_room:
+        return decision
+    why = decision.compaction.explanation if decision.compaction else verdict.explanation
+    refusal = f"The provider refused the request as too long. {why} {OPTIONS}"
+    return Decision(verdict=verdict, compaction=decision.compaction, refusal=refusal)
+
+
+def signal_of(session: Session) -> Signal:
+    """The signal as the session's row keeps it."""
+    return Signal(
+        tokens=session.signal_tokens or 0,
+        origin=Origin(session.signal_origin or Origin.ESTIMATED),
+        scope=Scope(session.signal_scope or Scope.VIEW),
+        measured=session.signal_measured,
+        measured_at=session.signal_measured_at,
+        appended=session.signal_appended,
+    )
+
+
+def _decide(
+    session: Session,
+    actor: Actor,
+    verdict: Verdict,
+    turn_id: uuid.UUID | None,
+    *,
+    must_end: Callable[[], bool],
+    protected_messages: int = 0,
+) -> Decision:
+    """Keeps the verdict, and does what it says."""
+    evaluations.store(session.pk, verdict)
+    if verdict.circuit_open:
+        return _serve_emergency(session, actor, verdict, turn_id, protected_messages)
+    if not verdict.fires:
+        return Decision(verdict=verdict)
+    answer = request(
+        actor=actor,
+        session=session,
+        trigger=verdict.trigger,
+        verdict=verdict,
+        turn_id=turn_id,
+        protected_messages=protected_messages,
+    )
+    trimmed = run_compaction(answer.compaction.pk, must_end=must_end)
+    if answer.joined:
+        _wait_for(answer.compaction, must_end)
+    answer.compaction.refresh_from_db()
+    session.refresh_from_db()
+    return Decision(verdict=verdict, compaction=answer.compaction, view=_plan(trimmed))
+
+
+def _serve_emergency(session: Session, actor: Actor, verdict: Verdict, turn_id: uuid.UUID | None, protected_messages: int) -> Decision:
+    attempt = Compaction(
+        session=session,
+        lineage=Lineage.CONSOLE,
+        trigger=verdict.trigger,
+        evaluation=evaluations.stored(verdict),
+        turn_id=turn_id,
+        requested_by=actor.name,
+        policy=policy_snapshot(session, protected_messages=protected_messages),
+    )
+    try:
+        trimmed = emergencies.serve(attempt, session, actor=actor)
+    except IntegrityError:
+        trimmed = None  # somebody began a compaction at this very moment
+    if trimmed is None:
+        return Decision(verdict=verdict)
+    attempt.refresh_from_db()
+    session.refresh_from_db()
+    return Decision(verdict=verdict, compaction=attempt, view=_plan(trimmed))
+
+
+def _plan(trimmed: Commit | None) -> Checkpoint | None:
+    return emergencies.plan_of(trimmed) if trimmed else None
+
+
+def _has_attempted(session: Session, turn_id: uuid.UUID | None, trigger: Trigger | None = None) -> bool:
+    """Whether this turn has tried to compact before; with `trigger`, because of that."""
+    if turn_id is None:
+        return False
+    attempts = Compaction.objects.filter(session_id=session.pk, turn_id=turn_id)
+    return (attempts.filter(trigger=trigger) if trigger else attempts).exists()
+
+
+def _let_open_attempt_end(session: Session, actor: Actor, must_end: Callable[[], bool]) -> Compaction | None:
+    """Lets an attempt that somebody else asked for come first, and reads the session's row afresh. Returns that attempt."""
+    running = Compaction.objects.filter(session_id=session.pk, status__in=OPEN_STATUSES).first()
+    if running is not None:
+        if running.status == Status.WAITING_FOR_IDLE:
+            start_waiting(running.pk, session.pk, actor=actor, in_turn=True)
+        run_compaction(running.pk, must_end=must_end)
+        _wait_for(running, must_end)
+        running.refresh_from_db()
+    session.refresh_from_db()
+    return running
+
+
+def _wait_for(compaction: Compaction, must_end: Callable[[], bool]) -> None:
+    """Until an attempt that another worker runs has ended; its lease bounds that."""
+    while Compaction.objects.filter(pk=compaction.pk, status__in=OPEN_STATUSES).exists() and not must_end():
+        time.sleep(JOIN_LOOK_S)
