@@ -111,6 +111,12 @@ def resolve(values: Iterable[tuple[str, str, object]]) -> ResolvedPolicy:
     return ResolvedPolicy(policy=policy, sources=sources)
 
 
+def changed(policy: Policy, values: Mapping[str, object]) -> Policy:
+    """The policy with other values. Raises `ValueError` as `resolve` does."""
+    given = [(SCOPES[0], field, value) for field, value in msgspec.to_builtins(policy).items()]
+    return resolve([*given, *((SCOPES[-1], field, value) for field, value in values.items())]).policy
+
+
 def check_value(field: str, value: object) -> object:
     """The value, if the field may have it; else `ValueError` in words for people."""
     if field not in Policy.__struct_fields__:

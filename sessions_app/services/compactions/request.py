@@ -1,6 +1,7 @@
 """Asking for a compaction: one open attempt per session, whoever asks; a second request joins it."""
 
 import uuid
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -11,6 +12,7 @@ from django.db.models import F
 from django.db.models.functions import Now
 
 from sessions_app import queue
+from sessions_app.engine import policy as policies
 from sessions_app.engine.boundary import IllegalBoundary
 from sessions_app.engine.policy import Policy
 from sessions_app.engine.terms import OPEN_STATUSES, Lineage, Profile, Status, Trigger
@@ -66,12 +68,14 @@ def request(
     verdict: Verdict | None = None,
     turn_id: uuid.UUID | None = None,
     protected_messages: int = 0,
+    changes: Mapping[str, object] | None = None,
 ) -> RequestAnswer:
     """Starts a compaction in the background, or joins the one that is under way.
 
     `instructions`: what to stress, at most 2,000 characters. `boundary`: index of the first entry to keep. Any `trigger` but
     the manual one comes from a turn that is open, and so does not wait for its end; the caller runs the attempt. `verdict`
-    and `turn_id` say why it fired and where; `protected_messages` is the least that it leaves alone.
+    and `turn_id` say why it fired and where; `protected_messages` is the least that it leaves alone. `changes` are values of the
+    policy for this attempt alone, such as `{"review_before_commit": True}`.
     Raises `InvalidRequest` on an option that can't be met, `CompactUnavailable` where no summariser could do it, and
     `SessionBusy` when the session is busy and `when_idle` is False. An empty session, or one with nothing to fold, is an
     attempt that ends as skipped.
@@ -85,7 +89,7 @@ def request(
         evaluation=evaluations.stored(verdict) if verdict else {},
         turn_id=turn_id,
         requested_by=actor.name,
-        policy=policy_snapshot(session, profile, protected_messages=protected_messages),
+        policy=policy_snapshot(session, profile, protected_messages=protected_messages, changes=changes),
         profile=profile,
         instructions=instructions,
         boundary_index=boundary,
@@ -234,12 +238,23 @@ def hold_session(compaction_id: uuid.UUID, session_id: uuid.UUID) -> None:
     Session.objects.filter(pk=session_id).update(status=SessionStatus.COMPACTING)
 
 
-def policy_snapshot(session: Session, profile: str = "", *, protected_messages: int = 0) -> dict[str, Any]:
-    """The policy as it is now, as plain JSON: {"values": field → value, "sources": field → scope}."""
+def policy_snapshot(
+    session: Session, profile: str = "", *, protected_messages: int = 0, changes: Mapping[str, object] | None = None
+) -> dict[str, Any]:
+    """The policy as it is now, as plain JSON: {"values": field → value, "sources": field → scope}.
+
+    Raises `InvalidRequest` for changes that no policy may have.
+    """
     resolved = plans.effective_policy(session)
     policy, sources = resolved.policy, {field: str(scope) for field, scope in resolved.sources.items()}
     if profile:
         policy = msgspec.structs.replace(policy, profile=Profile(profile))
+    for field, value in (changes or {}).items():
+        try:
+            policy = policies.changed(policy, {field: value})
+        except ValueError as error:
+            raise InvalidRequest(field, str(error)) from error
+        sources[field] = "request"
     if protected_messages > policy.protected_messages:
         policy = msgspec.structs.replace(policy, protected_recent_messages=protected_messages)
         sources["protected_recent_messages"] = "turn"
