@@ -15,10 +15,10 @@ from sessions_app.engine.overflow import Refusal
 from sessions_app.providers.base import ModelAnswer, ModelRequest, OnText, StopReason, refused
 
 NAME = "scripted"
-PAUSE_S = 0.04
-"""Between two pieces: about as fast as a person reads."""
+PAUSE_S = 0.08
+"""Between two pieces: somewhat faster than a person reads."""
 
-PIECE_WORDS = 3
+PIECE_WORDS = 2
 _BLOCK = "<compacted-history>"
 _STEPS = (
     "First I would write down what must not change, so that we notice when it does.",
