@@ -149,7 +149,7 @@ def test_a_run_under_way_says_how_much_of_its_file_is_read(operator_page: Client
 
     def look() -> bool:
         """Asked between two records, as a person would look meanwhile."""
-        if ImportRun.objects.filter(pk=run.pk, counts__has_key="reading_bytes").exists():
+        if "reading_bytes" in ImportRun.objects.get(pk=run.pk).counts:
             seen.append(operator_page.get(f"/imports/{run.pk}/").content.decode())
         return False
 
