@@ -14,6 +14,7 @@ from sessions_app.engine.terms import Kind, Lineage, Profile, Role
 from sessions_app.models import ActorKind, EventResult, SessionKind, SessionStatus
 from sessions_app.selectors.audit import FAMILIES, AuditFilters
 from sessions_app.selectors.compact_preview import MAX_INSTRUCTIONS_CHARS
+from sessions_app.selectors.drafts_page import MAX_SUMMARY_CHARS
 from sessions_app.selectors.history import HistoryOptions, Layout
 from sessions_app.selectors.history_window import Detail
 from sessions_app.selectors.search_query import SearchQuery, parse_query
@@ -210,6 +211,39 @@ class CompactForm(forms.Form):
         """What was asked for. Call `is_valid` first."""
         data = self.cleaned_data
         return {"instructions": data["instructions"], "profile": data["profile"], "boundary": data["boundary"]}
+
+
+class Wording(TypedDict):
+    """Another wording of a draft, as the service takes it."""
+
+    text: str
+    base_version: int | None
+
+
+class DraftForm(forms.Form):
+    """A summary as a person words it, and the version that it was made from."""
+
+    text = forms.CharField(
+        max_length=MAX_SUMMARY_CHARS,
+        label="Summary",
+        widget=forms.Textarea(attrs={"class": "input draft__text", "rows": 30, "spellcheck": "true"}),
+        error_messages={
+            "required": "A summary can't be empty. Nothing was saved. To drop it, discard the draft.",
+            "max_length": "At most %(limit_value)d characters, and this has %(show_value)d. Nothing was saved.",
+        },
+    )
+    base_version = forms.IntegerField(min_value=1, max_value=10**9, required=False, widget=forms.HiddenInput())
+
+    def wording(self) -> Wording:
+        """What is to be saved. Call `is_valid` first."""
+        return {"text": self.cleaned_data["text"], "base_version": self.cleaned_data["base_version"]}
+
+
+class VersionForm(forms.Form):
+    """Which version of a draft: to be shown or committed; `base`, the one that somebody edits."""
+
+    version = forms.IntegerField(min_value=1, max_value=10**9, required=False)
+    base = forms.IntegerField(min_value=1, max_value=10**9, required=False)
 
 
 class RevertForm(forms.Form):
