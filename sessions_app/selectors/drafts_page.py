@@ -4,11 +4,16 @@ import uuid
 from dataclasses import dataclass
 from datetime import datetime
 
+import msgspec
+
+from sessions_app.engine.steps import Commit
 from sessions_app.engine.terms import Status
 from sessions_app.models import Compaction, Entry, Session, SummaryVersion
 from sessions_app.selectors import cuts, plans, prefixes
+from sessions_app.selectors.retention import RetentionReport, report_of
 
 MAX_LISTED = 200
+MAX_SUMMARY_CHARS = 200_000
 
 
 @dataclass(frozen=True)
@@ -57,10 +62,25 @@ class DraftPage:
     growth: Growth
     drafted_at: datetime
     has_summary: bool
+    report: RetentionReport | None  # of the latest version
 
     @property
     def is_waiting(self) -> bool:
         return self.compaction.status == Status.DRAFTED
+
+    @property
+    def decided(self) -> str:
+        """What became of a draft that waits no more."""
+        done = self.compaction
+        if done.generation:
+            return f"This draft was committed as generation #{done.generation}."
+        return done.explanation or f"This draft waits no more: it is {done.status}."
+
+    @property
+    def built_on(self) -> int:
+        """The generation that it was made of; 0 for the whole history."""
+        built_on = self.compaction.draft.built_on
+        return (built_on.generation or 0) if built_on else 0
 
     @property
     def tokens_before(self) -> int:
@@ -71,6 +91,11 @@ class DraftPage:
     def tokens_after(self) -> int:
         """Of the view, if the version that is shown were committed now."""
         return self.shown.tokens_after + self.growth.tokens
+
+
+def result_of(compaction: Compaction) -> Commit:
+    """The checkpoint as the engine made it, of a draft."""
+    return msgspec.convert(compaction.draft.result, Commit)
 
 
 def fitness(compaction: Compaction) -> Fitness:
@@ -127,6 +152,7 @@ def draft_page(session: Session, compaction_id: uuid.UUID, version: int | None =
         growth=growth(found) if is_waiting else Growth(0, 0),
         drafted_at=found.draft.drafted_at,
         has_summary=bool(found.draft.result.get("block")),
+        report=report_of(found),
     )
 
 

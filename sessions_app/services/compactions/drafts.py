@@ -16,6 +16,7 @@ from sessions_app.events.actors import Actor
 from sessions_app.events.types import EventType
 from sessions_app.models import Compaction, Draft, Session, SummaryVersion
 from sessions_app.selectors import drafts_page, plans
+from sessions_app.selectors.drafts_page import MAX_SUMMARY_CHARS, result_of
 from sessions_app.services.compactions import lease
 from sessions_app.services.compactions.cancel import UnknownCompaction
 from sessions_app.services.compactions.commit import InForce, commit, result_columns
@@ -25,7 +26,6 @@ from sessions_app.services.compactions.revert import CompactionUnderWay
 from sessions_app.services.compactions.step_events import WORKER
 from sessions_app.services.compactions.transitions import move
 
-MAX_SUMMARY_CHARS = 200_000
 _REVIEWED = frozenset({Trigger.MANUAL, Trigger.THRESHOLD, Trigger.PREFLIGHT})
 """A request that the provider refused, or one that goes to another model, can't wait for a person."""
 
@@ -166,11 +166,6 @@ def discard(*, actor: Actor, session: Session, compaction_id: uuid.UUID) -> Comp
         end(compaction.pk, DISCARDED, actor=actor)
     compaction.refresh_from_db()
     return compaction
-
-
-def result_of(compaction: Compaction) -> Commit:
-    """The checkpoint as the engine made it, of a draft."""
-    return msgspec.convert(compaction.draft.result, Commit)
 
 
 def _storable(text: str) -> str:
