@@ -136,7 +136,7 @@ class RetentionReport:
 
 def report_of(compaction: Compaction) -> RetentionReport | None:
     """The report of a checkpoint that was checked; None for one that was not: an agent's own, or one of before there were checks."""
-    if not compaction.retention or compaction.generation is None:
+    if not compaction.retention or (compaction.generation is None and not hasattr(compaction, "draft")):
         return None
     return RetentionReport(
         coverage=CoverageStatus(compaction.coverage_status or CoverageStatus.UNKNOWN),
