@@ -1,6 +1,6 @@
 """Every input of a page, what stands in the address included."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, TypedDict
 from uuid import UUID
 
@@ -9,6 +9,7 @@ from django.conf import settings
 from django.contrib.auth.forms import AuthenticationForm
 from django.core.exceptions import BadRequest, ValidationError
 from django.core.files.uploadedfile import UploadedFile
+from django.http import QueryDict
 
 from sessions_app.engine.terms import Kind, Lineage, Profile, Role
 from sessions_app.models import ActorKind, EventResult, SessionKind, SessionStatus
@@ -156,6 +157,22 @@ class HistoryForm(forms.Form):
             before=data["before"],
             start=data["start"],
         )
+
+
+class WindowForm(forms.Form):
+    """Which window of a history a decision was made in: the query of its page, and its first and last entry."""
+
+    query = forms.CharField(max_length=2000, required=False)
+    first = forms.IntegerField(min_value=0, max_value=10**9, required=False)
+    last = forms.IntegerField(min_value=0, max_value=10**9, required=False)
+
+    def window(self) -> tuple[HistoryOptions, QueryDict] | None:
+        """What to show again, and the query of its page; None where the page did not say."""
+        if not self.is_valid() or self.cleaned_data["first"] is None or self.cleaned_data["last"] is None:
+            return None
+        query = QueryDict(self.cleaned_data["query"])
+        options = HistoryForm(query).options()
+        return replace(options, at=None, before=None, start=self.cleaned_data["first"], last=self.cleaned_data["last"]), query
 
 
 class PlaceForm(forms.Form):

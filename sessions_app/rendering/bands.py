@@ -3,6 +3,7 @@
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from django.urls import reverse
 from django.utils.safestring import SafeString
@@ -49,6 +50,27 @@ class MessageView:
     source: int | None = None
 
 
+class Choice(NamedTuple):
+    """A decision that may be taken about an entry. `verb` is the end of its address."""
+
+    verb: str
+    words: str
+    icon: str
+    title: str
+
+
+_PIN = Choice("pin", "Pin", "pin", "Keep it word for word in every view")
+_UNPIN = Choice("unpin", "Unpin", "pin", "No longer keep it; it stays until the next compaction folds it")
+_EXCLUDE = Choice("exclude", "Exclude", "stop", "Never send it again")
+_INCLUDE = Choice("include", "Include", "undo", "No longer exclude it")
+_CHOICES: dict[Fate, tuple[Choice, ...]] = {
+    Fate.PINNED: (_UNPIN, _EXCLUDE),
+    Fate.EXCLUDED: (_PIN, _INCLUDE),
+    Fate.OFF_BRANCH: (),
+    Fate.DISPLAY_ONLY: (),
+}
+
+
 @dataclass(frozen=True)
 class ItemView:
     """An entry, ready for its template. `body` is empty on a quiet line, which has `line` instead."""
@@ -62,6 +84,7 @@ class ItemView:
     body: SafeString | None
     line: str
     is_mono: bool
+    choices: tuple[Choice, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -272,6 +295,7 @@ def _item_view(layout: _Layout, item: HistoryItem, *, is_line: bool) -> ItemView
         body=None if is_line else layout.bodies[item.index],
         line=line,
         is_mono=is_mono,
+        choices=() if item.entry.role is Role.SYSTEM else _CHOICES.get(layout.fate(item).fate, (_PIN, _EXCLUDE)),
     )
 
 

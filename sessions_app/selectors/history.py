@@ -43,6 +43,7 @@ class HistoryOptions:
     at: int | None = None
     before: int | None = None
     start: int | None = None
+    last: int | None = None  # with `start`: the window ends with this entry
 
 
 @dataclass(frozen=True)
@@ -215,7 +216,7 @@ def _place(options: HistoryOptions, layout: Layout, checkpoint: Checkpoint | Non
     floor = checkpoint.boundary_index if checkpoint and layout is Layout.VIEW else 0
     at = None if options.at is None else max(options.at, floor)
     start = None if options.start is None else max(options.start, floor)
-    place = WindowPlace(at=at, before=options.before, start=start, detail=options.detail, floor=floor)
+    place = WindowPlace(at=at, before=options.before, start=start, last=options.last, detail=options.detail, floor=floor)
     if (
         options.at is None
         and options.before is None

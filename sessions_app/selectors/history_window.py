@@ -93,6 +93,7 @@ class WindowPlace:
     at: int | None = None
     before: int | None = None
     start: int | None = None
+    last: int | None = None  # with `start`: the same window once more, whatever its length was
     detail: Detail = Detail.EVERYTHING
     floor: int = 0  # nothing before this index is shown
     lead: int = LEAD_ENTRIES  # entries before `at`
@@ -154,6 +155,9 @@ def _rows(session_id: uuid.UUID, place: WindowPlace) -> tuple[list[EntryRow], bo
         rows = list(shown.order_by("-index")[: limit + 1])
         rows, has_earlier = _from_a_call(list(reversed(rows)), limit)
         return rows, has_earlier, False
+    if place.start is not None and place.last is not None:
+        rows = list(shown.filter(index__range=(place.start, place.last)).order_by("index")[: 2 * (limit + MAX_RESULTS_BEYOND)])
+        return rows, place.start > place.floor, True
     if place.start is not None:
         rows = list(shown.filter(index__gte=place.start).order_by("index")[: limit + MAX_RESULTS_BEYOND + 1])
         kept = _to_the_results(rows, limit)

@@ -10,14 +10,16 @@ from django.core.cache import cache
 from django.db.models import Subquery
 from django.db.models.functions import Coalesce, Substr
 
-from sessions_app.engine.terms import Kind, Role
+from sessions_app.engine.terms import Fate, Kind, Role
 from sessions_app.models import Entry, Session
+from sessions_app.selectors import plans
 from sessions_app.selectors.history import HistoryPage
 
 TURNS_EACH_WAY = 50
 TURN_CHARS = 90
 MAX_MARKS = 300
 MAP_HEIGHT = 1000
+FEW_DECIDED = 12
 _READ_CHARS = 700
 _TEXT = re.compile(r'"text":"((?:[^"\\]|\\.)*)')
 
@@ -38,6 +40,30 @@ class Outline:
 
     turns: tuple[Turn, ...] = ()
     is_part: bool = False
+
+
+@dataclass(frozen=True)
+class DecidedPlace:
+    """An entry that is pinned or excluded."""
+
+    index: int
+    word: str
+
+
+@dataclass(frozen=True)
+class Decided:
+    """What people decided about single entries, in order."""
+
+    places: tuple[DecidedPlace, ...] = ()
+
+    @property
+    def count(self) -> int:
+        return len(self.places)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether so few that they may stand open in the outline."""
+        return self.count <= FEW_DECIDED
 
 
 @dataclass(frozen=True)
@@ -80,6 +106,13 @@ def outline(session_id: uuid.UUID, page: HistoryPage) -> Outline:
     current = max((index for index, _ in found if index <= anchor), default=None)
     marks = _marks_by_turn(page, [index for index, _ in found])
     return Outline(tuple(Turn(index, _first_text(text), marks.get(index, ""), index == current) for index, text in found), is_part)
+
+
+def decided(session: Session) -> Decided:
+    """What is pinned and excluded; from the session's row, without a query."""
+    held = plans.overrides_of(session)
+    words = dict.fromkeys(held.pinned, Fate.PINNED.words) | dict.fromkeys(held.excluded, Fate.EXCLUDED.words)
+    return Decided(tuple(DecidedPlace(index, words[index]) for index in sorted(words)))
 
 
 def minimap(session: Session, page: HistoryPage) -> Minimap | None:

@@ -9,7 +9,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from sessions_app import permissions
-from sessions_app.forms import HistoryForm, PlaceForm
+from sessions_app.forms import HistoryForm, PlaceForm, WindowForm
 from sessions_app.models import Session
 from sessions_app.permissions import Action
 from sessions_app.rendering import part_html
@@ -18,7 +18,7 @@ from sessions_app.rendering.model_view import problems_of, sent_messages, window
 from sessions_app.selectors import parts
 from sessions_app.selectors.history import HistoryPage, Layout, history_page
 from sessions_app.selectors.history_window import child_window
-from sessions_app.selectors.outline import minimap, outline
+from sessions_app.selectors.outline import decided, minimap, outline
 from sessions_app.services.access import record_view
 from sessions_app.views.history_links import history_links
 from sessions_app.views.pages import PageRequest, render_page
@@ -105,6 +105,18 @@ def _read(request: PageRequest, session_id: uuid.UUID) -> Session:
     return session
 
 
+def window_again(session: Session, form: WindowForm) -> Context:
+    """A window that stands in a page already, as it is now, and what is pinned and excluded now."""
+    asked = form.window()
+    if asked is None:
+        raise BadRequest("The page did not say which entries it shows. Open the session anew.")
+    options, query = asked
+    page = history_page(session, options)
+    links = history_links(session.pk, page, query)
+    bands = lay_out(session.pk, page)
+    return {"page": page, "links": links, "query": links.query, "splits": links.splits, "decided": decided(session), "bands": bands}
+
+
 def _history(request: PageRequest, session: Session) -> Context:
     """The window that the address asks for, laid out."""
     try:
@@ -117,6 +129,7 @@ def _history(request: PageRequest, session: Session) -> Context:
         "query": links.query,
         "splits": links.splits,
         "outline": outline(session.pk, page),
+        "decided": decided(session),
         "minimap": minimap(session, page),
         **found_in(request, session, page.options.at),
     }

@@ -1,4 +1,4 @@
-// Entries of a history by key, and their text to the clipboard.
+// Entries of a history by key, their text to the clipboard, and decisions about them.
 
 function entries() {
   return [...document.querySelectorAll("#history a.entry__index")];
@@ -37,7 +37,21 @@ async function copy(button) {
   button.title = said;
 }
 
+/** A decision about an entry is posted, and its window comes back in its place; the focus stays at the entry. */
+async function decide(event) {
+  const button = event.submitter;
+  const shown = button?.closest("[data-window]");
+  if (event.target.id !== "decide" || !shown) return;
+  event.preventDefault();
+  const { first, last } = shown.dataset;
+  const id = button.closest(".entry").querySelector(".entry__index").id;
+  const values = { query: event.target.elements.query.value, first, last };
+  await window.htmx.ajax("POST", button.formAction, { source: button, target: shown, swap: "outerHTML", values });
+  document.getElementById(id)?.parentElement.querySelector(".entry__tools button")?.focus({ preventScroll: true });
+}
+
 document.addEventListener("keydown", onKey);
+document.addEventListener("submit", decide);
 document.body.addEventListener("click", (event) => {
   const button = event.target.closest?.("[data-copies]");
   if (button) copy(button);
