@@ -77,6 +77,11 @@ class CompactionPanel:
     report: RetentionReport | None = None
 
     @property
+    def is_draft(self) -> bool:
+        """Whether it waits for somebody to commit or discard it."""
+        return self.status == Status.DRAFTED
+
+    @property
     def limit_s(self) -> float | None:
         """How long the attempt may take in all, in seconds."""
         return (self.until - self.since).total_seconds() if self.until else None
@@ -89,7 +94,7 @@ def panel(session_id: uuid.UUID | str) -> CompactionPanel | None:
     last = attempts.annotate(in_force=F("session__active_console_id")).order_by("-attempt").first()
     if last is None:
         return None
-    if not last.is_open and (last.finished_at is None or last.finished_at < datetime.now(UTC) - SHOWN_AFTER_END):
+    if not last.is_open and last.status != Status.DRAFTED and (last.finished_at is None or last.finished_at < datetime.now(UTC) - SHOWN_AFTER_END):
         return None
     return replace(panel_of(last), is_in_force=last.in_force == last.pk, report=report_of(last))
 

@@ -9,7 +9,7 @@ import msgspec
 from sessions_app.engine.facts import FactClass
 from sessions_app.engine.grounding import Unsupported
 from sessions_app.engine.retention import Count, FactFate, Found, Place, Retention
-from sessions_app.engine.terms import CoverageStatus
+from sessions_app.engine.terms import CoverageStatus, Status
 from sessions_app.models import Compaction
 
 OPEN_LINES = 6
@@ -136,7 +136,7 @@ class RetentionReport:
 
 def report_of(compaction: Compaction) -> RetentionReport | None:
     """The report of a checkpoint that was checked; None for one that was not: an agent's own, or one of before there were checks."""
-    if not compaction.retention or (compaction.generation is None and not hasattr(compaction, "draft")):
+    if not compaction.retention or (compaction.generation is None and compaction.status != Status.DRAFTED):
         return None
     return RetentionReport(
         coverage=CoverageStatus(compaction.coverage_status or CoverageStatus.UNKNOWN),
