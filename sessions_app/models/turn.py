@@ -18,6 +18,9 @@ class TurnStatus(models.TextChoices):
     WITHDRAWN = "withdrawn"
 
 
+INTERRUPTED = "interrupted"
+"""Why a stopped turn ended of whose answer something had come: that is part of the conversation."""
+
 OPEN_TURNS = (TurnStatus.QUEUED, TurnStatus.RUNNING)
 
 
@@ -68,3 +71,8 @@ class Turn(models.Model):
     @property
     def is_open(self) -> bool:
         return self.status in OPEN_TURNS
+
+    @property
+    def may_be_retried(self) -> bool:
+        """Whether its message is still without any answer: where one had begun, a further message goes on."""
+        return self.status == TurnStatus.FAILED or (self.status == TurnStatus.CANCELLED and self.reason != INTERRUPTED)

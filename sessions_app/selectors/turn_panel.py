@@ -69,7 +69,7 @@ def turn_panel(session_id: uuid.UUID) -> TurnPanel:
     ended = next((turn for turn in turns if not turn.is_open), None)
     tells = ended is not None and running is None and bool(ended.explanation)
     is_newest = tells and turns[0] == ended
-    may_retry = is_newest and ended is not None and ended.status in (TurnStatus.FAILED, TurnStatus.CANCELLED)
+    may_retry = is_newest and ended is not None and ended.may_be_retried
     return TurnPanel(
         session_id=session_id,
         running=_running(running, running.held) if running else None,
@@ -77,7 +77,7 @@ def turn_panel(session_id: uuid.UUID) -> TurnPanel:
             QueuedMessage(turn.pk, turn.number, _line(turn.text), turn.sent_by, place, turn.retry_of_id is not None)
             for place, turn in enumerate(waiting)
         ),
-        note=ended.explanation if is_newest and ended else "",
+        note=ended.explanation if is_newest and ended and ended.status != TurnStatus.CANCELLED else "",
         tone="bad" if ended is not None and ended.status == TurnStatus.FAILED else "info",
         retry_id=ended.pk if may_retry and ended else None,
     )

@@ -20,7 +20,7 @@ from sessions_app.engine.terms import Status
 from sessions_app.events import log
 from sessions_app.events.actors import system_actor
 from sessions_app.events.types import EventType
-from sessions_app.models import BUSY_STATUSES, Compaction, EventResult, ImportRun, ImportState, Lease, Session, SessionStatus
+from sessions_app.models import BUSY_STATUSES, Compaction, EventResult, ImportRun, ImportState, Lease, Session, SessionKind, SessionStatus
 from sessions_app.services import search_index
 from sessions_app.services.compactions import lease
 from sessions_app.services.compactions.endings import NEVER_IDLE, WORKER_LOST, end
@@ -29,6 +29,7 @@ from sessions_app.services.compactions.request import start_waiting
 from sessions_app.services.imports.runs import IMPORTS_STREAM
 from sessions_app.services.sign_in_store import forget_ended
 from sessions_app.services.throttle import forget_old_failures
+from sessions_app.services.turns import sweeping as turns
 
 SWEEPER = system_actor("sweeper")
 EVERY_S = 10
@@ -60,6 +61,8 @@ class SweepReport:
     imports_requeued: int = 0
     uploads_removed: int = 0
     idled: int = 0
+    turns_lost: int = 0
+    turns_requeued: int = 0
     indexed: int = 0
     sign_ins_ended: int = 0
     failures_forgotten: int = 0
@@ -84,6 +87,8 @@ def sweep(*, at_start: bool = False) -> SweepReport:
         imports_requeued=_requeue_imports(0 if at_start else IMPORT_UNCLAIMED_S),
         uploads_removed=_remove_orphans() if at_start else 0,
         idled=_idle_quiet_sessions(),
+        turns_lost=turns.end_lost(SWEEPER),
+        turns_requeued=turns.requeue(unclaimed_s),
         indexed=search_index.index_lagging(for_s=INDEX_S),
         sign_ins_ended=forget_ended(),
         failures_forgotten=forget_old_failures(),
@@ -111,6 +116,7 @@ def _set_right() -> int:
     rows = Lease.objects.filter(expires_at__gt=latest + timedelta(seconds=lease.LEASE_S))
     count = rows.update(expires_at=Now() + timedelta(seconds=lease.LEASE_S))
     count += Compaction.objects.filter(status=Status.REQUESTED, heartbeat_at__gt=latest).update(heartbeat_at=Now())
+    count += turns.set_right(AHEAD_S)
     return count + ImportRun.objects.filter(state=ImportState.RUNNING, heartbeat_at__gt=latest).update(heartbeat_at=Now())
 
 
@@ -204,7 +210,8 @@ def _remove_orphans() -> int:
 
 def _idle_quiet_sessions() -> int:
     past, future = Q(last_activity_at__lte=Now() - timedelta(seconds=QUIET_S)), Q(last_activity_at__gt=Now() + timedelta(seconds=QUIET_S))
-    quiet = Q(past | future, status=SessionStatus.WORKING)  # a time that is still to come was written by a clock that was ahead
+    # A time that is still to come was written by a clock that was ahead. A turn of our own is no guess: its lease says whether it runs.
+    quiet = Q(past | future, status=SessionStatus.WORKING) & ~Q(kind=SessionKind.INLINE)
     count = 0
     for session_id in list(Session.objects.filter(quiet).values_list("pk", flat=True)):
         with transaction.atomic():

@@ -8,11 +8,12 @@ from django.db import transaction
 from django.db.models.functions import Now
 
 from sessions_app.engine.entries import Part, Usage
-from sessions_app.engine.terms import Kind, PartKind, Role
+from sessions_app.engine.terms import OPEN_STATUSES, Kind, PartKind, Role
 from sessions_app.events import log
 from sessions_app.events.actors import Actor
 from sessions_app.events.types import EventType
-from sessions_app.models import EventResult, Session, SessionStatus, Turn, TurnStatus
+from sessions_app.models import Compaction, EventResult, Session, SessionStatus, Turn, TurnStatus
+from sessions_app.models.turn import INTERRUPTED
 from sessions_app.providers.base import ModelAnswer, StopReason
 from sessions_app.services.compactions.step_events import WORKER
 from sessions_app.services.turns.appending import Draft, append, storable, text_part
@@ -64,7 +65,12 @@ def end(turn_id: uuid.UUID, ended: TurnEnd, *, token: uuid.UUID | None = None, a
         if session is None or turn is None:
             return False
         usage = ended.answer.usage if ended.answer else None
-        columns = {"reason": ended.reason, "explanation": ended.explanation, "usage": msgspec.to_builtins(usage), "finished_at": Now()}
+        columns = {
+            "reason": _reason(turn, ended),
+            "explanation": ended.explanation,
+            "usage": msgspec.to_builtins(usage),
+            "finished_at": Now(),
+        }
         if not move(turn_id, ended.status, token=token, answer_text="", answer_index=session.entry_count, **columns):
             return False
         append(session, _entries(turn, ended), actor=WORKER)
@@ -82,11 +88,18 @@ def end(turn_id: uuid.UUID, ended: TurnEnd, *, token: uuid.UUID | None = None, a
     return True
 
 
+def _reason(turn: Turn, ended: TurnEnd) -> str:
+    return INTERRUPTED if ended.status is TurnStatus.CANCELLED and turn.answer_text else ended.reason
+
+
 def _give_back(session: Session, ended: TurnEnd) -> None:
     status = SessionStatus.FAILED if ended.status is TurnStatus.FAILED else SessionStatus.IDLE
     if ended.answer is not None and ended.answer.calls:
         status = SessionStatus.WAITING
     Session.objects.filter(pk=session.pk, status=SessionStatus.WORKING).update(status=status)
+    # A compaction that this turn was waiting for gives the session back later, and not to a turn that is over.
+    held = Compaction.objects.filter(session_id=session.pk, status__in=OPEN_STATUSES, session_status_before=SessionStatus.WORKING)
+    held.update(session_status_before=status)
 
 
 def _payload(turn: Turn, usage: Usage | None) -> dict[str, object]:
@@ -103,7 +116,7 @@ def _entries(turn: Turn, ended: TurnEnd) -> Sequence[Draft]:
         partial = ""
     if ended.explanation:
         kept = (text_part(f"What had come of the answer, which is not part of the conversation:\n\n{partial}"),) if partial else ()
-        kind = Kind.ERROR if ended.status is TurnStatus.FAILED else Kind.OTHER
+        kind = Kind.ERROR if ended.status is TurnStatus.FAILED else Kind.MESSAGE
         entries.append(
             Draft(role=Role.NOTICE, kind=kind, parts=(text_part(ended.explanation), *kept), source_id=f"turn:{turn.pk}:{ended.reason}")
         )

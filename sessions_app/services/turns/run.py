@@ -2,10 +2,12 @@
 
 import uuid
 from collections.abc import Callable
+from typing import NamedTuple
 
 import structlog
 
 from sessions_app.engine import view
+from sessions_app.engine.entries import Checkpoint
 from sessions_app.engine.messages import ViewMessage
 from sessions_app.engine.overflow import Refusal
 from sessions_app.engine.steps import Stop, Stopped
@@ -13,15 +15,15 @@ from sessions_app.engine.terms import Lineage
 from sessions_app.events.types import EventType
 from sessions_app.models import Session, Turn, TurnStatus
 from sessions_app.providers import turn_models
-from sessions_app.providers.base import ModelAnswer, ModelRefused, ModelRequest, refused
+from sessions_app.providers.base import ModelAnswer, ModelRefused, ModelRequest, StopReason, refused
 from sessions_app.providers.calls import call
 from sessions_app.selectors import plans
 from sessions_app.services import search_index
+from sessions_app.services.compactions import automatic
 from sessions_app.services.compactions.lease import LeaseLost
-from sessions_app.services.compactions.step_events import append_step
+from sessions_app.services.compactions.step_events import WORKER, append_step
 from sessions_app.services.turns import claims
 from sessions_app.services.turns.claims import TurnClaim
-from sessions_app.services.turns.due import compact_if_due, make_room
 from sessions_app.services.turns.endings import CANCELLED, WORKER_LOST, TurnEnd, answered, end
 from sessions_app.services.turns.keeping import Incoming, TurnKeeper
 from sessions_app.writers.provider_requests import anthropic_messages, openai_messages
@@ -47,7 +49,7 @@ def run_turn(session_id: uuid.UUID, *, must_end: Callable[[], bool] = lambda: Fa
     ended: TurnEnd | None
     try:
         with TurnKeeper(held, incoming, must_end) as keeper:
-            ended = _ended(held, incoming, keeper)
+            ended = _ended(_Turn(held, incoming, keeper, must_end))
         incoming.store()
     except LeaseLost:
         ended = None
@@ -60,16 +62,36 @@ def run_turn(session_id: uuid.UUID, *, must_end: Callable[[], bool] = lambda: Fa
     return True
 
 
-def _ended(held: TurnClaim, incoming: Incoming, keeper: TurnKeeper) -> TurnEnd | None:
+class _Turn(NamedTuple):
+    """A turn that is being run."""
+
+    held: TurnClaim
+    incoming: Incoming
+    keeper: TurnKeeper
+    must_end: Callable[[], bool]
+
+    def check(self) -> None:
+        """Raises `Stopped` when it should stop."""
+        if (stop := self.keeper.should_stop()) is not None:
+            raise Stopped(stop)
+
+
+class _NoRoom(Exception):
+    """The view can't be made small enough. The text says why, and what a person can do."""
+
+
+def _ended(turn: _Turn) -> TurnEnd | None:
     """How the turn ends; None when it is somebody else's by now."""
     try:
-        return answered(_answer(held, incoming, keeper))
+        return answered(_answer(turn))
     except Stopped as stopped:
         if stopped.stop is Stop.LEASE_LOST:
-            return WORKER_LOST if keeper.is_interrupted else None
+            return WORKER_LOST if turn.keeper.is_interrupted else None
         return CANCELLED
     except LeaseLost:
-        return WORKER_LOST if keeper.is_interrupted else None
+        return WORKER_LOST if turn.keeper.is_interrupted else None
+    except _NoRoom as error:
+        return TurnEnd(status=TurnStatus.FAILED, reason=Refusal.OVERFLOW, explanation=f"No answer. {error}")
     except ModelRefused as error:
         return _failed(error.refusal, f"{str(error)[:1].upper()}{str(error)[1:]}.")
     except ImportError:
@@ -81,34 +103,46 @@ def _failed(reason: str, sentence: str) -> TurnEnd:
     return TurnEnd(status=TurnStatus.FAILED, reason=reason[:40], explanation=explanation)
 
 
-def _answer(held: TurnClaim, incoming: Incoming, keeper: TurnKeeper) -> ModelAnswer:
-    """Raises `ModelRefused`, `Stopped`, `LeaseLost` and `ImportError`. One request; a second one where the first was too long."""
-    compact_if_due(held, keeper.should_stop)
+def _answer(turn: _Turn) -> ModelAnswer:
+    """One request, and a second one where the first was too long and room could be made.
+
+    Raises `ModelRefused`, `_NoRoom`, `Stopped`, `LeaseLost` and `ImportError`.
+    """
+    due = automatic.before_turn(session=_session(turn), actor=WORKER, turn_id=turn.held.turn_id, must_end=turn.must_end)
     try:
-        return _ask(held, incoming, keeper)
+        return _ask(turn, due.view)
     except ModelRefused as error:
-        if error.refusal is not Refusal.OVERFLOW or not make_room(held):
+        if error.refusal is not Refusal.OVERFLOW:
             raise
-    incoming.begin_anew()
-    return _ask(held, incoming, keeper)
+    turn.check()
+    recovered = automatic.recover_overflow(session=_session(turn), actor=WORKER, turn_id=turn.held.turn_id, must_end=turn.must_end)
+    turn.check()
+    if not recovered.made_room:
+        raise _NoRoom(recovered.refusal)
+    turn.incoming.begin_anew()
+    return _ask(turn, recovered.view)
 
 
-def _ask(held: TurnClaim, incoming: Incoming, keeper: TurnKeeper) -> ModelAnswer:
-    if (stop := keeper.should_stop()) is not None:
-        raise Stopped(stop)
-    session = Session.objects.get(pk=held.session_id)
-    messages = plans.load_view(session, Lineage.CONSOLE, whole=True)
+def _session(turn: _Turn) -> Session:
+    return Session.objects.get(pk=turn.held.session_id)
+
+
+def _ask(turn: _Turn, plan: Checkpoint | None) -> ModelAnswer:
+    """Sends the view of a plan for this one request, or the one that is in force."""
+    turn.check()
+    session = _session(turn)
+    messages = plans.view_of(session.pk, plan, whole=True) if plan else plans.load_view(session, Lineage.CONSOLE, whole=True)
     request = request_of(session, messages)
-    _note_request(held, session, messages)
+    _note_request(turn.held, session, messages, is_durable=plan is None)
     answer = call(
         lambda: turn_models.make_client(session.provider, window=session.window, timeout_s=ANSWER_S),
         request,
-        should_stop=keeper.should_stop,
+        should_stop=turn.keeper.should_stop,
         timeout_s=ANSWER_S,
-        on_text=incoming.add,
+        on_text=turn.incoming.add,
     )
     if not answer.text and not answer.calls:
-        raise refused(Refusal.OVERFLOW if answer.stop == "overflow" else Refusal.UNAVAILABLE)
+        raise refused(Refusal.OVERFLOW if answer.stop is StopReason.OVERFLOW else Refusal.UNAVAILABLE)
     return answer
 
 
@@ -121,9 +155,9 @@ def request_of(session: Session, messages: tuple[ViewMessage, ...]) -> ModelRequ
     return ModelRequest(model=session.model, system=system, messages=said, max_tokens=MAX_ANSWER_TOKENS)
 
 
-def _note_request(held: TurnClaim, session: Session, messages: tuple[ViewMessage, ...]) -> None:
+def _note_request(held: TurnClaim, session: Session, messages: tuple[ViewMessage, ...], *, is_durable: bool) -> None:
     """Writes down what is about to be sent; and, the first time that a checkpoint's view is, that it is."""
-    checkpoint_id = session.active_console_id
+    checkpoint_id = session.active_console_id if is_durable else None
     is_first = checkpoint_id is not None and not Turn.objects.filter(session=session, compaction_id=checkpoint_id).exists()
     calls = Turn.objects.values_list("calls", flat=True).get(pk=held.turn_id)
     claims.write(held, view_hash=view.view_hash(messages), compaction_id=checkpoint_id, calls=calls + 1)

@@ -67,7 +67,7 @@ def retry(*, actor: Actor, session: Session, turn_id: uuid.UUID) -> Turn:
         current = _locked(session)
         turn = _turn(current, turn_id)
         newest = Turn.objects.filter(session=current).exclude(status=TurnStatus.WITHDRAWN).order_by("-number").first()
-        if turn.status not in (TurnStatus.FAILED, TurnStatus.CANCELLED) or newest != turn or turn.user_index is None:
+        if not turn.may_be_retried or newest != turn:
             raise TurnRefused("Only the last turn can be tried again, and only when it got no answer. Nothing was changed.")
         return _queue(actor, current, turn.text, retry_of=turn)
 
