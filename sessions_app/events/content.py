@@ -8,6 +8,7 @@ from typing import Any
 from uuid import UUID
 
 import orjson
+from django.db import DEFAULT_DB_ALIAS, connections
 
 from sessions_app.models.event import CANONICAL, Event
 
@@ -21,14 +22,31 @@ FIELDS = tuple(sorted(HASHED_FIELDS))
 _JSON = ("after", "before", "payload")
 _JSON_PLACES = tuple(FIELDS.index(name) for name in _JSON)
 _COMPACTION = FIELDS.index("compaction_id")
+_compaction_field = Event._meta.get_field("compaction_id")
 _EMPTY = orjson.Fragment(b"{}")
 
 
+def of_fields(said: dict[str, Any]) -> bytes:
+    """The line of an event that says this. Raises `TypeError` for what JSON cannot say."""
+    return orjson.dumps(said, option=CANONICAL)
+
+
 def of_event(event: Event) -> bytes:
-    """The line of an event that was read, or is about to be written. Raises `TypeError` for what JSON cannot say."""
+    """The line of an event that was read."""
     said = {field: getattr(event, field) for field in FIELDS}
     said["type"], said["result"], said["actor_kind"] = str(event.type), str(event.result), str(event.actor_kind)
-    return orjson.dumps(said, option=CANONICAL)
+    return of_fields(said)
+
+
+def stored(said: dict[str, Any]) -> list[Any]:
+    """What an event says as values for its columns, in the order of `FIELDS`."""
+    values = [said[name] for name in FIELDS]
+    for place in _JSON_PLACES:
+        if values[place] is not None:
+            values[place] = orjson.dumps(values[place], option=CANONICAL).decode()
+    if (compaction := values[_COMPACTION]) is not None:
+        values[_COMPACTION] = _compaction_field.get_db_prep_value(compaction, connections[DEFAULT_DB_ALIAS])
+    return values
 
 
 def of_row(row: tuple[Any, ...]) -> bytes:

@@ -4,8 +4,9 @@ import hashlib
 import uuid
 from datetime import UTC, datetime
 from functools import partial
+from typing import Any, NamedTuple
 
-from django.db import connection, transaction
+from django.db import DEFAULT_DB_ALIAS, connections, transaction
 
 from sessions_app import prepared
 from sessions_app.events import content
@@ -28,6 +29,13 @@ def access_stream(day: datetime | None = None) -> str:
     return f"access:{(day or datetime.now(UTC)):%Y-%m-%d}"
 
 
+class Appended(NamedTuple):
+    """What was written: its sequence in its stream, and its hash."""
+
+    seq: int
+    hash: bytes
+
+
 def append(
     stream: str,
     event_type: EventType,
@@ -41,60 +49,63 @@ def append(
     after: object = None,
     reason: str = "",
     payload: dict[str, object] | None = None,
-) -> Event:
-    """Appends one event in the caller's transaction (or one of its own) and returns it.
+) -> Appended:
+    """Appends one event in the caller's transaction, or in one of its own.
 
     `target` is (kind, id). `before`, `after` and `payload` are plain JSON. Events of a session's stream are
-    told to its followers after commit. Two statements and one insert.
+    told to its followers after commit. Three statements.
     """
     # No savepoint: what can't be written down must not happen, so whatever the caller did ends with it.
-    with transaction.atomic(savepoint=False):
-        seq, previous_hash = _advance(stream)
-        event = Event(
-            stream=stream,
-            seq=seq,
-            type=event_type,
-            compaction_id=compaction_id,
-            step=step,
-            target_kind=target[0],
-            target_id=target[1],
-            result=result,
-            before=before,
-            after=after,
-            reason=reason,
-            payload=payload or {},
-            at=datetime.now(UTC).isoformat(timespec="microseconds"),
-            previous_hash=previous_hash,
-            **_columns_of(actor),
-        )
-        event.hash = event_hash(event)
-        prepared.insert(event)
-        prepared.update(EventStream, stream, last_hash=event.hash)
+    with transaction.atomic(savepoint=False), connections[DEFAULT_DB_ALIAS].cursor() as cursor:
+        seq, previous_hash = _next(cursor, stream)
+        columns: dict[str, Any] = {
+            "stream": stream,
+            "seq": seq,
+            "type": str(event_type),
+            "compaction_id": compaction_id,
+            "step": step,
+            "actor_kind": str(actor.kind),
+            "actor_id": actor.id,
+            "actor_name": actor.name,
+            "actor_role": actor.role,
+            "target_kind": target[0],
+            "target_id": target[1],
+            "result": str(result),
+            "before": before,
+            "after": after,
+            "reason": reason,
+            "request_id": actor.request_id,
+            "gesture_id": actor.gesture_id,
+            "address": actor.address,
+            "payload": payload or {},
+            "at": datetime.now(UTC).isoformat(timespec="microseconds"),
+        }
+        digest = hashlib.sha256(previous_hash + content.of_fields(columns)).digest()
+        cursor.execute(_INSERT, [*content.stored(columns), previous_hash, digest])
+        cursor.execute(_ADVANCE, [seq, digest, stream])
         if stream.startswith(SESSION_PREFIX):
-            transaction.on_commit(partial(poke_session, stream.removeprefix(SESSION_PREFIX), event.seq))
-    return event
+            transaction.on_commit(partial(poke_session, stream.removeprefix(SESSION_PREFIX), seq))
+    return Appended(seq, digest)
 
 
-def _columns_of(actor: Actor) -> dict[str, str]:
-    """Who did it, as the event keeps it for good."""
-    who = {"actor_kind": actor.kind, "actor_id": actor.id, "actor_name": actor.name, "actor_role": actor.role}
-    return who | {"request_id": actor.request_id, "gesture_id": actor.gesture_id, "address": actor.address}
+def _next(cursor: Any, stream: str) -> tuple[int, bytes]:
+    """(the next sequence, the hash of the event before it) of a stream, which is this transaction's alone from here on."""
+    # The head row is locked first: it orders all writers of a stream, where max(seq) + 1 would race.
+    # SQLite needs no lock of a row: a transaction of ours is the only one from its beginning.
+    head = _HEAD if connections[DEFAULT_DB_ALIAS].vendor == "sqlite" else f"{_HEAD} FOR UPDATE"
+    row = cursor.execute(head, [stream]).fetchone()
+    if row is None:
+        prepared.insert(EventStream(name=stream), ignore_existing=True)
+        row = cursor.execute(head, [stream]).fetchone()
+    return row[0] + 1, bytes(row[1])
 
 
-def _advance(stream: str) -> tuple[int, bytes]:
-    """(the next sequence, the hash of the event before it) of a stream."""
-    with connection.cursor() as cursor:
-        # The head row comes first: its update orders all writers of a stream, where max(seq) + 1 would race.
-        cursor.execute(_ADVANCE, [stream])
-        if not cursor.rowcount:
-            prepared.insert(EventStream(name=stream), ignore_existing=True)
-            cursor.execute(_ADVANCE, [stream])
-    head = prepared.find(EventStream, ("last_seq", "last_hash"), name=stream)
-    assert head is not None
-    return head[0], bytes(head[1])
-
-
-_ADVANCE = f'UPDATE "{EventStream._meta.db_table}" SET last_seq = last_seq + 1 WHERE name = %s'  # noqa: S608
+_HEADS, _EVENTS = EventStream._meta.db_table, Event._meta.db_table
+_COLUMNS = (*content.FIELDS, "previous_hash", "hash")
+_HEAD = f'SELECT last_seq, last_hash FROM "{_HEADS}" WHERE name = %s'  # noqa: S608
+_ADVANCE = f'UPDATE "{_HEADS}" SET last_seq = %s, last_hash = %s WHERE name = %s'  # noqa: S608
+_NAMES = ", ".join(f'"{name}"' for name in _COLUMNS)
+_INSERT = f'INSERT INTO "{_EVENTS}" ({_NAMES}) VALUES ({", ".join(["%s"] * len(_COLUMNS))})'  # noqa: S608
 
 
 def event_hash(event: Event) -> bytes:

@@ -16,7 +16,7 @@ STARTED, OBSERVED, REPLAYED = "started", "observed", "replayed"
 """Words of the lifecycle that are no status of an attempt."""
 
 
-def append_step(compaction_id: uuid.UUID, event_type: EventType, *, status: str, actor: Actor = WORKER) -> Event:
+def append_step(compaction_id: uuid.UUID, event_type: EventType, *, status: str, actor: Actor = WORKER) -> log.Appended:
     """Appends the attempt's next step in the caller's transaction. `status` is the word of the lifecycle table."""
     Compaction.objects.filter(pk=compaction_id).update(step=F("step") + 1)
     compaction = Compaction.objects.select_related("session").get(pk=compaction_id)
@@ -33,7 +33,7 @@ def append_step(compaction_id: uuid.UUID, event_type: EventType, *, status: str,
     )
 
 
-def append_heartbeat(compaction: Compaction, phase: str, elapsed_s: float) -> Event:
+def append_heartbeat(compaction: Compaction, phase: str, elapsed_s: float) -> log.Appended:
     """Appends the sign of life of an attempt that is at work in `phase`."""
     return log.append(
         log.session_stream(compaction.session_id),
