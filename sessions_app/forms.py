@@ -11,6 +11,8 @@ from django.core.exceptions import BadRequest, ValidationError
 from django.core.files.uploadedfile import UploadedFile
 from django.http import QueryDict
 
+from sessions_app.engine.extractive import ExtractiveSummariser
+from sessions_app.engine.policy import Policy
 from sessions_app.engine.terms import Kind, Lineage, Profile, Role
 from sessions_app.models import ActorKind, EventResult, SessionKind, SessionStatus
 from sessions_app.selectors.audit import FAMILIES, AuditFilters
@@ -23,6 +25,7 @@ from sessions_app.selectors.search_sql import SearchFilters
 from sessions_app.selectors.session_filters import VIEWS, SessionFilters
 from sessions_app.selectors.session_list import DEFAULT_SORT, ORDERINGS
 
+EXTRACTIVE = ExtractiveSummariser.name
 _WRONG = "Name and password do not match. Nothing was changed; try again, or ask an admin for a new password."
 
 
@@ -195,6 +198,8 @@ class CompactOptions(TypedDict):
     instructions: str
     profile: str
     boundary: int | None
+    force: bool
+    changes: dict[str, object]
 
 
 class CompactForm(forms.Form):
@@ -224,10 +229,32 @@ class CompactForm(forms.Form):
         widget=forms.NumberInput(attrs={"class": "input", "inputmode": "numeric"}),
     )
 
+    summariser = forms.ChoiceField(
+        required=False,
+        widget=forms.Select(attrs={"class": "input"}),
+        error_messages={"invalid_choice": "The policy names no summariser “%(value)s”. Nothing was started."},
+    )
+    review = forms.BooleanField(required=False, label="Review before commit")
+    force = forms.BooleanField(required=False, label="Fold as much as is legal")
+
+    def __init__(self, data: Any = None, *, policy: Policy, initial: Any = None) -> None:
+        """`policy`: the one in force; it names the summarisers, and says whether a review is the rule."""
+        super().__init__(data, initial={"review": policy.review_before_commit} | (initial or {}))
+        self._policy = policy
+        offered = dict.fromkeys((*policy.summarisers, EXTRACTIVE))
+        self.fields["summariser"].choices = [("", "as the policy says"), *((name, name) for name in offered)]  # type: ignore[attr-defined]
+
     def request(self) -> CompactOptions:
         """What was asked for. Call `is_valid` first."""
-        data = self.cleaned_data
-        return {"instructions": data["instructions"], "profile": data["profile"], "boundary": data["boundary"]}
+        data, policy = self.cleaned_data, self._policy
+        changes: dict[str, object] = {}
+        if data["review"] != policy.review_before_commit:
+            changes["review_before_commit"] = data["review"]
+        if data["summariser"]:
+            others = [name for name in policy.summarisers if name != data["summariser"]]
+            changes["summarisers"] = [data["summariser"], *others]
+        names = ("instructions", "profile", "boundary", "force")
+        return CompactOptions(**{name: data[name] for name in names}, changes=changes)  # type: ignore[typeddict-item]
 
 
 class Wording(TypedDict):
