@@ -15,7 +15,7 @@ from sessions_app.models import Session
 from sessions_app.permissions import Action
 from sessions_app.rendering.ledger import detail_view
 from sessions_app.selectors import compaction_panel as panels
-from sessions_app.selectors import session_page
+from sessions_app.selectors import plans, session_page
 from sessions_app.selectors.compact_preview import compact_preview
 from sessions_app.selectors.compactions_page import attempt_detail, ledger_page
 from sessions_app.services.access import record_view
@@ -34,7 +34,7 @@ def compaction_create(request: PageRequest, session_id: uuid.UUID) -> HttpRespon
     """The preview, as a dialog or a page; posted, the request itself."""
     actor = permissions.actor_of(request)
     session = permissions.access_session(actor, session_id, Action.COMPACT)
-    form = CompactForm(request.POST if request.method == "POST" else None)
+    form = CompactForm(request.POST if request.method == "POST" else None, policy=plans.effective_policy(session).policy)
     if request.method == "POST" and form.is_valid():
         try:
             answer = request_compaction(actor=actor, session=session, **form.request())

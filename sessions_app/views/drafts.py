@@ -92,8 +92,7 @@ def _page(request: PageRequest, session_id: uuid.UUID, compaction_id: uuid.UUID,
         "form": form or DraftForm(initial={"text": page.shown.text, "base_version": page.latest.version}),
         "base": (base.cleaned_data["base"] if base.is_valid() else None) or page.latest.version,
     }
-    response = render_page(request, "compactions/draft.html", context, partial="state", status=422 if form else 200)
-    return response
+    return render_page(request, "compactions/draft.html", context, partial="state", status=422 if form else 200)
 
 
 def _version(request: PageRequest) -> int | None:
