@@ -1,8 +1,9 @@
-# The services of the distributed form, for the time of a run: on 127.0.0.1 alone, their data in a folder that is removed at the end.
-# Source it, call start_services, and call stop_services however the run ends.
+# The services of the distributed form, for the time of a run: on free ports of 127.0.0.1 alone, their data in a folder that is removed
+# at the end. Source it, call start_services, and call stop_services however the run ends. Should the run be killed, its servers end
+# with it: each of them asks the kernel to be told (PR_SET_PDEATHSIG).
 
 SERVICES="" # the folder
-POSTGRES_PORT=55432 REDIS_PORT=56379 RABBITMQ_PORT=55672 RABBITMQ_DIST_PORT=55673 EPMD_PORT=55674
+SERVERS=()  # process ids, in the order in which they started
 
 install_packages() {
   local missing=()
@@ -18,38 +19,14 @@ install_packages() {
   DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
 }
 
-as_postgres() { if [ "$(id -u)" = 0 ]; then runuser -u postgres -- "$@"; else "$@"; fi; }
+free_port() { python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'; }
 
-postgres_bin() { ls -d /usr/lib/postgresql/*/bin | sort -V | tail -1; }
-
-start_postgres() {
-  local bin data="$SERVICES/postgres"
-  bin="$(postgres_bin)"
-  mkdir "$data"
-  [ "$(id -u)" = 0 ] && chown postgres "$data"
-  as_postgres "$bin/initdb" --pgdata "$data/data" --auth trust --username postgres --encoding UTF8 --locale C.UTF-8 >/dev/null
-  # Nothing here outlives the run, so nothing need reach the disk.
-  as_postgres "$bin/pg_ctl" --pgdata "$data/data" --log "$data/log" --wait start >/dev/null --options \
-    "-p $POSTGRES_PORT -c listen_addresses=127.0.0.1 -c unix_socket_directories=$data -c fsync=off -c max_connections=200"
-}
-
-start_redis() {
-  mkdir "$SERVICES/redis"
-  redis-server --bind 127.0.0.1 --port "$REDIS_PORT" --save "" --appendonly no --dir "$SERVICES/redis" \
-    --daemonize yes --pidfile "$SERVICES/redis/pid" --logfile "$SERVICES/redis/log" >/dev/null
-}
-
-start_rabbitmq() {
-  local home="$SERVICES/rabbitmq"
-  mkdir "$home"
-  # Debian's default listens on every address, as does its port mapper.
-  env HOME="$home" RABBITMQ_NODENAME=palimpsest@localhost RABBITMQ_NODE_IP_ADDRESS=127.0.0.1 RABBITMQ_NODE_PORT="$RABBITMQ_PORT" \
-    RABBITMQ_DIST_PORT="$RABBITMQ_DIST_PORT" RABBITMQ_MNESIA_BASE="$home/data" RABBITMQ_LOG_BASE="$home/log" \
-    RABBITMQ_ENABLED_PLUGINS_FILE="$home/plugins" RABBITMQ_CONFIG_FILE="$home/none" RABBITMQ_CONF_ENV_FILE=/dev/null \
-    RABBITMQ_PID_FILE="$home/pid" ERL_EPMD_ADDRESS=127.0.0.1 ERL_EPMD_PORT="$EPMD_PORT" \
-    RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS="-kernel inet_dist_use_interface {127,0,0,1}" \
-    setsid /usr/lib/rabbitmq/bin/rabbitmq-server >"$home/out" 2>&1 &
-  wait_for_port "$RABBITMQ_PORT"
+# serve LOG SIGNAL COMMAND...: a server in the background, which gets the signal when this shell is gone.
+serve() {
+  local log="$1" signal="$2"
+  shift 2
+  setpriv --pdeathsig "$signal" "$@" >"$log" 2>&1 </dev/null &
+  SERVERS+=($!)
 }
 
 wait_for_port() {
@@ -57,29 +34,69 @@ wait_for_port() {
     if (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; then return; fi
     sleep 0.1
   done
-  echo "Nothing listens on port $1." >&2
+  echo "Nothing listens on port $1: see what $2 says." >&2
+  cat "$2" >&2
   return 1
 }
 
+start_postgres() {
+  local bin home="$SERVICES/postgres" port become=()
+  bin="$(ls -d /usr/lib/postgresql/*/bin | sort -V | tail -1)"
+  port="$(free_port)"
+  mkdir "$home"
+  # It refuses to run as the superuser.
+  [ "$(id -u)" = 0 ] && chown postgres "$home" && become=(--reuid postgres --regid postgres --init-groups)
+  setpriv "${become[@]}" "$bin/initdb" --pgdata "$home/data" --auth trust --username postgres --encoding UTF8 --locale C.UTF-8 >/dev/null
+  # Nothing here outlives the run, so nothing need reach the disk.
+  serve "$SERVICES/postgres.log" QUIT "${become[@]}" "$bin/postgres" -D "$home/data" -p "$port" \
+    -c listen_addresses=127.0.0.1 -c unix_socket_directories= -c fsync=off -c full_page_writes=off -c max_connections=200
+  wait_for_port "$port" "$SERVICES/postgres.log"
+  export PALIMPSEST_DATABASE_URL="postgres://postgres@127.0.0.1:$port/palimpsest"
+}
+
+start_redis() {
+  local port
+  port="$(free_port)"
+  serve "$SERVICES/redis.log" KILL redis-server --bind 127.0.0.1 --port "$port" --save "" --appendonly no --dir "$SERVICES"
+  wait_for_port "$port" "$SERVICES/redis.log"
+  export PALIMPSEST_REDIS_URL="redis://127.0.0.1:$port/0"
+}
+
+# Its port mapper first, which would otherwise become a daemon; Debian's defaults listen on every address.
+start_rabbitmq() {
+  local home="$SERVICES/rabbitmq" port
+  mkdir "$home"
+  port="$(free_port)"
+  export ERL_EPMD_ADDRESS=127.0.0.1 ERL_EPMD_PORT
+  ERL_EPMD_PORT="$(free_port)"
+  serve "$SERVICES/epmd.log" KILL epmd
+  wait_for_port "$ERL_EPMD_PORT" "$SERVICES/epmd.log"
+  # As under systemd, its script becomes the server, where it would otherwise stand beside it.
+  serve "$SERVICES/rabbitmq.log" KILL env RUNNING_UNDER_SYSTEMD=1 HOME="$home" RABBITMQ_NODENAME=palimpsest@localhost \
+    RABBITMQ_NODE_IP_ADDRESS=127.0.0.1 RABBITMQ_NODE_PORT="$port" RABBITMQ_DIST_PORT="$(free_port)" \
+    RABBITMQ_MNESIA_BASE="$home/data" RABBITMQ_LOG_BASE="$home/log" RABBITMQ_ENABLED_PLUGINS_FILE="$home/plugins" \
+    RABBITMQ_CONFIG_FILE="$home/none" RABBITMQ_CONF_ENV_FILE=/dev/null RABBITMQ_PID_FILE="$home/pid" \
+    RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS="-kernel inet_dist_use_interface {127,0,0,1}" /usr/lib/rabbitmq/bin/rabbitmq-server
+  wait_for_port "$port" "$SERVICES/rabbitmq.log"
+  export PALIMPSEST_BROKER_URL="amqp://guest:guest@127.0.0.1:$port//"
+}
+
 start_services() {
-  SERVICES="$(mktemp -d /tmp/palimpsest-services-XXXXXX)"
+  SERVICES="$(mktemp -d "${TMPDIR:-/tmp}/palimpsest-services-XXXXXX")"
   chmod 755 "$SERVICES"
   start_postgres
   start_redis
-  wait_for_port "$REDIS_PORT"
-  export PALIMPSEST_DATABASE_URL="postgres://postgres@127.0.0.1:$POSTGRES_PORT/palimpsest"
-  export PALIMPSEST_REDIS_URL="redis://127.0.0.1:$REDIS_PORT/0"
 }
 
 stop_services() {
-  [ -n "$SERVICES" ] || return 0
-  if [ -f "$SERVICES/rabbitmq/pid" ]; then
-    kill "$(cat "$SERVICES/rabbitmq/pid")" 2>/dev/null || true
-    for _ in $(seq 100); do kill -0 "$(cat "$SERVICES/rabbitmq/pid")" 2>/dev/null || break; sleep 0.1; done
-    ERL_EPMD_PORT="$EPMD_PORT" epmd -kill >/dev/null 2>&1 || true
-  fi
-  [ -f "$SERVICES/redis/pid" ] && kill "$(cat "$SERVICES/redis/pid")" 2>/dev/null || true
-  [ -d "$SERVICES/postgres/data" ] && as_postgres "$(postgres_bin)/pg_ctl" --pgdata "$SERVICES/postgres/data" --mode immediate stop >/dev/null || true
-  rm -rf "$SERVICES"
-  SERVICES=""
+  local pid
+  for pid in "${SERVERS[@]}"; do kill -QUIT "$pid" 2>/dev/null || true; done
+  for _ in $(seq 50); do
+    kill -0 "${SERVERS[@]}" 2>/dev/null || break # none is left
+    sleep 0.1
+  done
+  for pid in "${SERVERS[@]}"; do kill -KILL "$pid" 2>/dev/null || true; done
+  [ ${#SERVERS[@]} -eq 0 ] || wait "${SERVERS[@]}" 2>/dev/null || true
+  [ -z "$SERVICES" ] || rm -rf "$SERVICES"
+  SERVERS=() SERVICES=""
 }
