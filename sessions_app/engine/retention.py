@@ -211,9 +211,9 @@ def plain(text: str) -> str:
 
 
 def content_words(text: str) -> frozenset[str]:
-    """Words that carry meaning, in lower case: three letters or more, or a number of two digits or more."""
+    """Words that carry meaning, in lower case: every number, and every other word of three letters or more but the empty ones."""
     words = _WORD.findall(text.lower())
-    return frozenset(word for word in words if (len(word) > 2 or (len(word) == 2 and word.isdigit())) and word not in _EMPTY_WORDS)
+    return frozenset(word for word in words if word.isdigit() or (len(word) > 2 and word not in _EMPTY_WORDS))
 
 
 def _joins(before: str, after: str) -> bool:
