@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Mapping
+from typing import Literal
 
 import msgspec
 
@@ -17,6 +18,17 @@ SUMMARISERS = ("extractive", "scripted")
 
 _MODEL_NAME = re.compile(r"(?:anthropic|openai):([\w][\w.:/+-]{0,100})(?:@(\d{3,8}))?", re.ASCII)
 MAX_SUMMARY_CALLS = 64
+MOST_SUMMARISERS = 8
+WINDOWS = (1_000, 10_000_000)
+"""Tokens, from and to: what a window that somebody states may be."""
+
+
+class PolicyError(ValueError):
+    """A value that a policy can't have, in words for people. `fields` are those at fault; more than one contradict each other."""
+
+    def __init__(self, sentence: str, *fields: str) -> None:
+        self.fields = fields
+        super().__init__(sentence)
 
 
 class Policy(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,6 +50,7 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     total_timeout_s: int | None = None  # None: it grows with the number of chunks
     heartbeat_s: int = 15
     summarisers: tuple[str, ...] = ("extractive",)
+    estimator: Literal["chars", "bpe"] = "chars"  # who counts what a compaction plans and verifies
     clear_results: bool = True  # whether an automatic compaction may replace old results by placeholders
     review_before_commit: bool = False  # whether a result waits as a draft until somebody commits it
     allow_fallback: bool = True  # whether a trim may follow when every summary was rejected
@@ -55,6 +68,10 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
         """The number of tokens, inclusive, at which automatic compaction starts."""
         return min(int(self.threshold_pct * window), self.cap_tokens)
 
+    def trigger_field(self, window: int) -> str:
+        """The field that decides the trigger: the share of the window, or the cap."""
+        return "cap_tokens" if self.cap_tokens < int(self.threshold_pct * window) else "threshold_pct"
+
     def target_tokens(self, window: int) -> int:
         """What a view may come to after a compaction."""
         return int(self.target_fraction * self.trigger_tokens(window))
@@ -71,7 +88,7 @@ class ResolvedPolicy(msgspec.Struct, frozen=True, kw_only=True):
     sources: dict[str, str]
 
 
-_RANGES: Mapping[str, tuple[float, float]] = {
+RANGES: Mapping[str, tuple[float, float]] = {
     "threshold_pct": (0.10, 0.95),
     "cap_tokens": (1_000, 2_000_000),
     "preflight_ratio": (0.10, 1.0),
@@ -91,20 +108,20 @@ _RANGES: Mapping[str, tuple[float, float]] = {
 def resolve(values: Iterable[tuple[str, str, object]]) -> ResolvedPolicy:
     """The effective policy of (scope, field, value) triples, given in any order.
 
-    Raises `ValueError`, in words for people, on an unknown scope or field, a value of the wrong type or out of its
-    range, and values that contradict each other.
+    Raises `PolicyError`, a `ValueError` in words for people, on an unknown scope or field, a value of the wrong type or
+    out of its range, and values that contradict each other.
     """
     by_rank: dict[str, tuple[int, object]] = {}
     for scope, field, value in values:
         if scope not in SCOPES:
-            raise ValueError(f"There is no scope {scope!r}; a policy value is set for the {', a '.join(SCOPES)}.")
+            raise PolicyError(f"There is no scope {scope!r}; a policy value is set for the {', a '.join(SCOPES)}.")
         rank = SCOPES.index(scope)
         if field not in by_rank or rank >= by_rank[field][0]:
             by_rank[field] = (rank, check_value(field, value))
     policy = msgspec.convert({field: value for field, (_, value) in by_rank.items()}, Policy)
-    for is_contradiction, sentence in _CONTRADICTIONS:
+    for is_contradiction, sentence, *fields in _CONTRADICTIONS:
         if is_contradiction(policy):
-            raise ValueError(sentence)
+            raise PolicyError(sentence, *fields)
     sources = {field: SCOPES[by_rank[field][0]] if field in by_rank else "default" for field in Policy.__struct_fields__}
     if policy.protected_recent_messages is None and policy.profile in PROTECTED_MESSAGES:
         sources["protected_recent_messages"] = "profile"
@@ -118,31 +135,54 @@ def changed(policy: Policy, values: Mapping[str, object]) -> Policy:
 
 
 def check_value(field: str, value: object) -> object:
-    """The value, if the field may have it; else `ValueError` in words for people."""
+    """The value, if the field may have it; else `PolicyError`."""
     if field not in Policy.__struct_fields__:
-        raise ValueError(f"A policy has no field {field!r}.")
+        raise PolicyError(f"A policy has no field {field!r}.", field)
     try:
         checked = getattr(msgspec.convert({field: value}, Policy), field)
     except msgspec.ValidationError as error:
-        raise ValueError(f"{field} cannot be {value!r}: {str(error).split(' - ')[0].lower()}.") from error
-    low, high = _RANGES.get(field, (None, None))
+        raise PolicyError(f"{field} cannot be {_shown(value)}: {str(error).split(' - ')[0].lower()}.", field) from error
+    low, high = RANGES.get(field, (None, None))
     if low is not None and high is not None and checked is not None and not low <= checked <= high:
-        raise ValueError(f"{field} must lie between {low:,} and {high:,}, not at {checked:,}.")
-    if field == "summarisers" and not checked:
-        raise ValueError("A policy needs at least one summariser.")
-    if field == "summarisers" and (unknown := [name for name in checked if name not in SUMMARISERS and not _MODEL_NAME.fullmatch(name)]):
-        raise ValueError(f"There is no summariser {unknown[0]!r}; known are {', '.join(SUMMARISERS)}, anthropic:MODEL and openai:MODEL.")
+        raise PolicyError(f"{field} must lie between {low:,} and {high:,}, not at {_shown(checked)}.", field)
+    if field == "summarisers":
+        _check_summarisers(checked)
     return value
 
 
-_CONTRADICTIONS: tuple[tuple[Callable[[Policy], bool], str], ...] = (
+def _shown(value: object) -> str:
+    text = f"{value:,}" if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 10**15 else repr(value)
+    return text if len(text) <= 60 else f"{text[:60]}…"
+
+
+def _check_summarisers(names: tuple[str, ...]) -> None:
+    if not names:
+        raise PolicyError("A policy needs at least one summariser.", "summarisers")
+    if len(names) > MOST_SUMMARISERS:
+        raise PolicyError(f"A policy names at most {MOST_SUMMARISERS} summarisers, not {len(names)}.", "summarisers")
+    for place, name in enumerate(names):
+        match = _MODEL_NAME.fullmatch(name)
+        if name not in SUMMARISERS and not match:
+            known = f"known are {', '.join(SUMMARISERS)}, anthropic:MODEL and openai:MODEL, with @TOKENS where the window is not known"
+            raise PolicyError(f"There is no summariser {_shown(name)}; {known}.", "summarisers")
+        if match and match.group(2) and not WINDOWS[0] <= int(match.group(2)) <= WINDOWS[1]:
+            raise PolicyError(f"The window after the @ of {name} must lie between {WINDOWS[0]:,} and {WINDOWS[1]:,} tokens.", "summarisers")
+        if name in names[:place]:
+            raise PolicyError(f"The summariser {name} stands there twice.", "summarisers")
+
+
+_CONTRADICTIONS: tuple[tuple[Callable[[Policy], bool], str, str, str], ...] = (
     (
         lambda policy: policy.keep_recent_fraction >= policy.target_fraction,
         "keep_recent_fraction must be smaller than target_fraction: what is kept verbatim would already exceed the target.",
+        "keep_recent_fraction",
+        "target_fraction",
     ),
     (
         lambda policy: policy.total_timeout_s is not None and policy.total_timeout_s < policy.call_timeout_s,
         "total_timeout_s must not be shorter than call_timeout_s.",
+        "total_timeout_s",
+        "call_timeout_s",
     ),
 )
 

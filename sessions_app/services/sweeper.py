@@ -21,7 +21,7 @@ from sessions_app.events import log
 from sessions_app.events.actors import system_actor
 from sessions_app.events.types import EventType
 from sessions_app.models import BUSY_STATUSES, Compaction, EventResult, ImportRun, ImportState, Lease, Session, SessionKind, SessionStatus
-from sessions_app.services import search_index
+from sessions_app.services import policies, search_index
 from sessions_app.services.compactions import lease
 from sessions_app.services.compactions.endings import NEVER_IDLE, WORKER_LOST, end
 from sessions_app.services.compactions.lease import database_time
@@ -40,6 +40,9 @@ IMPORT_UNCLAIMED_S = 120
 
 INDEX_S = 2
 """So long a round may fill the search index: with what came before there was one, or otherwise than by an import."""
+
+SPREAD_S = 2
+"""So long a round may renew sessions whose policy changed above them."""
 
 ORPHAN_S = 3_600
 AHEAD_S = 15  # no clock of ours is that much ahead of the database's
@@ -64,6 +67,7 @@ class SweepReport:
     turns_lost: int = 0
     turns_requeued: int = 0
     indexed: int = 0
+    policies_spread: int = 0
     sign_ins_ended: int = 0
     failures_forgotten: int = 0
 
@@ -90,6 +94,7 @@ def sweep(*, at_start: bool = False) -> SweepReport:
         turns_lost=turns.end_lost(SWEEPER),
         turns_requeued=turns.requeue(unclaimed_s),
         indexed=search_index.index_lagging(for_s=INDEX_S),
+        policies_spread=policies.spread(for_s=SPREAD_S),
         sign_ins_ended=forget_ended(),
         failures_forgotten=forget_old_failures(),
     )

@@ -30,6 +30,7 @@ class Shell:
 _SECTIONS = {
     "Sessions": ("session-list", ("session", "entry", "part", "compaction"), Action.READ),
     "Imports": ("import-list", ("import",), Action.IMPORT),
+    "Policies": ("policy-installation", ("policy",), Action.READ),
     "Audit": ("audit-list", ("audit",), Action.AUDIT),
     "Users": ("user-list", ("user",), Action.MANAGE_USERS),
 }
