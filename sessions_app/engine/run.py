@@ -76,7 +76,9 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def would_overflow(self) -> bool:
-        """Whether the view can't stay as it is: then a trim is better than nothing."""
+        """Whether the view can't stay as it is: then a trim is better than nothing. A switch of the model may as well be refused."""
+        if self.trigger is Trigger.MODEL_SWITCH:
+            return False
         return self.trigger is Trigger.OVERFLOW or self.signal_tokens >= self.policy.trigger_tokens(self.window)
 
 

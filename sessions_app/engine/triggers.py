@@ -133,12 +133,18 @@ def _unless(verdict: Verdict, obstacles: tuple[tuple[bool, Reason], ...]) -> Ver
     return verdict if reason is None else msgspec.structs.replace(verdict, fires=False, reason=reason)
 
 
-def model_switch(*, view_tokens: int, new_window: int, policy: Policy) -> Verdict:
+def model_switch(
+    *, view_tokens: int, new_window: int, policy: Policy, origin: Origin = Origin.ESTIMATED, circuit_open: bool = False
+) -> Verdict:
     """Whether the view has to be compacted before a session goes over to a model with `new_window`."""
     limit = policy.trigger_tokens(new_window)
     fires = view_tokens >= limit
     reason = Reason.VIEW_TOO_LARGE if fires else Reason.VIEW_FITS
-    return Verdict(trigger=Trigger.MODEL_SWITCH, fires=fires, reason=reason, tokens=view_tokens, limit=limit, window=new_window)
+    verdict = Verdict(
+        trigger=Trigger.MODEL_SWITCH, fires=fires, reason=reason, tokens=view_tokens, origin=origin, limit=limit, window=new_window
+    )
+    obstacles = ((not policy.enabled, Reason.DISABLED), (circuit_open, Reason.CIRCUIT_OPEN))
+    return _unless(verdict, obstacles) if fires else verdict
 
 
 class TierResult(StrEnum):

@@ -13,6 +13,7 @@ from sessions_app.models import Compaction, Event, Session, SessionKind, Session
 from sessions_app.selectors import plans
 from sessions_app.services.compactions import automatic, breakers
 from sessions_app.services.compactions.automatic import before_turn, recover_overflow
+from sessions_app.services.compactions.lease import database_time
 from sessions_app.services.compactions.request import request
 from tests.services.compaction_scenes import fresh, grow, history_digest, long_session, set_policy, steps_of, view_hash
 
@@ -140,7 +141,7 @@ def test_after_three_failures_it_rests_and_serves_emergency_views_alone(support_
 
 def test_while_it_rests_a_person_may_still_compact_and_that_closes_the_breaker(support_actor):
     session = inline()
-    Session.objects.filter(pk=session.pk).update(breaker_failures=OPENS_AT, breaker_failed_at=Now(), status=SessionStatus.IDLE)
+    Session.objects.filter(pk=session.pk).update(breaker_failures=OPENS_AT, breaker_failed_at=database_time(), status=SessionStatus.IDLE)
     attempt = request(actor=support_actor, session=fresh(session)).compaction
     automatic.run_compaction(attempt.pk)
     assert fresh(attempt).status == Status.COMPLETED
@@ -163,7 +164,9 @@ def test_when_the_rest_is_over_one_attempt_is_let_through_and_its_end_decides(su
 
 def test_a_reset_lets_it_start_again_at_once_and_is_written_down(support_actor):
     session = inline()
-    Session.objects.filter(pk=session.pk).update(breaker_failures=5, breaker_failed_at=Now(), refill_warning="It makes no headway.")
+    Session.objects.filter(pk=session.pk).update(
+        breaker_failures=5, breaker_failed_at=database_time(), refill_warning="It makes no headway."
+    )
     breakers.reset(actor=support_actor, session=session)
     assert (fresh(session).breaker_failures, session.refill_warning) == (0, "")
     event = Event.objects.get(type="breaker.reset")

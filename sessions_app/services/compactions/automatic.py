@@ -3,29 +3,39 @@
 import time
 import uuid
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from django.db import IntegrityError
+import msgspec
+from django.db import IntegrityError, transaction
 
 from sessions_app.engine import triggers
 from sessions_app.engine.entries import Checkpoint
+from sessions_app.engine.policy import window_for
 from sessions_app.engine.signal import Signal
 from sessions_app.engine.steps import Commit
-from sessions_app.engine.terms import OPEN_STATUSES, Lineage, Origin, Scope, Status, Trigger
-from sessions_app.engine.triggers import Verdict
+from sessions_app.engine.terms import OPEN_STATUSES, Lineage, Origin, Outcome, Scope, Status, Trigger
+from sessions_app.engine.triggers import Route, TierResult, Verdict
+from sessions_app.events import log
 from sessions_app.events.actors import Actor
-from sessions_app.models import Compaction, Session
+from sessions_app.events.types import EventType
+from sessions_app.models import Compaction, Session, SessionKind
 from sessions_app.selectors import plans
-from sessions_app.services import evaluations
+from sessions_app.services import evaluations, signals
 from sessions_app.services.compactions import breakers, emergencies
-from sessions_app.services.compactions.request import policy_snapshot, request, start_waiting
+from sessions_app.services.compactions.request import SessionBusy, policy_snapshot, request, start_waiting
+from sessions_app.services.compactions.revert import CompactionUnderWay
 from sessions_app.services.compactions.run import run_compaction
+from sessions_app.services.compactions.tiers import capacity_of
 
 JOIN_LOOK_S = 0.1
 OPTIONS = (
     "Compact it by hand, switch automatic compaction on in its policy, leave entries out of the view, "
     "or choose a model with a larger window; then send the message again."
 )
+
+
+class NotOurs(Exception):
+    """What was asked for is the agent's to decide: the console does not hold this session's context."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,6 +49,7 @@ class Decision:
     compaction: Compaction | None = None
     view: Checkpoint | None = None
     refusal: str = ""
+    result: TierResult | None = None  # of a change of tier
 
     @property
     def made_room(self) -> bool:
@@ -90,6 +101,110 @@ def recover_overflow(
     return Decision(verdict=verdict, compaction=decision.compaction, refusal=refusal)
 
 
+def switch_model(
+    *,
+    session: Session,
+    actor: Actor,
+    model: str,
+    provider: str = "",
+    window: int | None = None,
+    must_end: Callable[[], bool] = lambda: False,
+) -> Decision:
+    """Lets a session go over to another model, and compacts its view first where the new one could not hold it.
+
+    `window`: tokens, where somebody knows better than the table of models. The old model is left only when the view fits
+    the new one by its trigger; else nothing is switched, and `refusal` says why. Raises `SessionBusy` while a turn is
+    open, `CompactionUnderWay` while a compaction is, and `NotOurs` where the agent chooses its model itself.
+    """
+    session.refresh_from_db()
+    _check_switch(session)
+    new_window = window or window_for(model)
+    verdict = triggers.model_switch(
+        view_tokens=session.signal_tokens or 0,
+        origin=signal_of(session).origin,
+        new_window=new_window,
+        policy=plans.effective_policy(session).policy,
+        circuit_open=breakers.is_open(session),
+    )
+    evaluations.store(session.pk, verdict)
+    decision = _attempt(session, actor, verdict, None, must_end) if verdict.fires else Decision(verdict=verdict)
+    does_fit = verdict.reason is triggers.Reason.VIEW_FITS or (decision.made_room and (session.signal_tokens or 0) < verdict.limit)
+    if not does_fit:
+        why = decision.compaction.explanation if decision.compaction else verdict.explanation
+        refusal = (
+            f"The session stays with {session.model or 'its model'}: its view of {session.signal_tokens or 0:,} tokens "
+            f"does not fit {model}, which takes {verdict.limit:,}. {why} Compact it by hand, or choose a model with a larger window."
+        )
+        return replace(decision, refusal=refusal)
+    _store_model(session, actor, model, provider, window)
+    return decision
+
+
+def route(
+    *,
+    session: Session,
+    actor: Actor,
+    turn_id: uuid.UUID | None,
+    report: Route,
+    history_tokens: int | None = None,
+    active_index: int | None = None,
+    must_end: Callable[[], bool] = lambda: False,
+) -> Decision:
+    """Answers a router that may have moved the session up to the highest tier of models; `Decision.result` is the answer.
+
+    `history_tokens`: what the routed request leaves for history; by default the session's window. `active_index`: the
+    entry that the turn answers, by default the last message of a person; it and everything after it is protected.
+    """
+    session.refresh_from_db()
+    policy = plans.effective_policy(session).policy
+    capacity, protected_messages = capacity_of(
+        session, window=session.window if history_tokens is None else history_tokens, active=active_index
+    )
+    capacity = msgspec.structs.replace(
+        capacity, attempted_this_turn=_has_attempted(session, turn_id), circuit_open=breakers.is_open(session)
+    )
+    result, verdict = triggers.tier_upgrade(report, capacity, policy)
+    if result is TierResult.NOT_APPLICABLE:
+        return Decision(verdict=verdict, result=result)
+    decision = _decide(session, actor, verdict, turn_id, must_end=must_end, protected_messages=protected_messages)
+    return replace(decision, result=result or _tier_result(decision.compaction))
+
+
+def _tier_result(compaction: Compaction | None) -> TierResult:
+    """What a change of tier came to: only what broke has failed. A rejected summary, a skip or a lost race are handled."""
+    broke = compaction is not None and (
+        compaction.outcome in {Outcome.FAILED, Outcome.TIMED_OUT} or compaction.reason == emergencies.COMPACT_FAILED
+    )
+    return TierResult.COMPACT_FAILED if broke else TierResult.HANDLED
+
+
+def _check_switch(session: Session) -> None:
+    if session.kind != SessionKind.INLINE:
+        raise NotOurs("The agent of this session chooses its model itself. Nothing was changed.")
+    if session.is_busy:
+        raise SessionBusy("A turn of this session is open. Nothing was changed. Wait for its end, then choose the model.")
+    if Compaction.objects.filter(session_id=session.pk, status__in=OPEN_STATUSES).exists():
+        raise CompactionUnderWay("A compaction of this session is under way. Nothing was changed. Cancel it, or wait for its end.")
+
+
+def _store_model(session: Session, actor: Actor, model: str, provider: str, window: int | None) -> None:
+    with transaction.atomic():
+        current = Session.objects.select_for_update().get(pk=session.pk)
+        before = {"model": current.model, "provider": current.provider, "window_override": current.window_override}
+        after = {"model": model, "provider": provider or current.provider, "window_override": window}
+        Session.objects.filter(pk=session.pk).update(**after)
+        log.append(
+            log.session_stream(session.pk),
+            EventType.SESSION_MODEL_CHANGED,
+            actor=actor,
+            target=("session", str(session.pk)),
+            before=before,
+            after=after,
+        )
+        signals.refresh(session.pk)
+    session.refresh_from_db()
+
+
 def signal_of(session: Session) -> Signal:
     """The signal as the session's row keeps it."""
     return Signal(
@@ -117,6 +232,18 @@ def _decide(
         return _serve_emergency(session, actor, verdict, turn_id, protected_messages)
     if not verdict.fires:
         return Decision(verdict=verdict)
+    return _attempt(session, actor, verdict, turn_id, must_end, protected_messages)
+
+
+def _attempt(
+    session: Session,
+    actor: Actor,
+    verdict: Verdict,
+    turn_id: uuid.UUID | None,
+    must_end: Callable[[], bool],
+    protected_messages: int = 0,
+) -> Decision:
+    """Runs an attempt to its end, here or where somebody has begun one, and reads the session's row afresh."""
     answer = request(
         actor=actor,
         session=session,
