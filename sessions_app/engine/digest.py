@@ -16,7 +16,7 @@ STOP_EVERY = 200
 OUTCOME_BONUS = 2.0
 _OUTCOME_SENTENCES = 3
 _CAUSE_SENTENCES, _CAUSE_REACH = 3, 12  # what is said that soon after a failure, in entries, is about it
-_HEAD_CHARS = 90
+_HEAD_CHARS = 140
 PLAN_TOOL, PLAN_MALUS = "ExitPlanMode", 1.0  # what was planned counts less than what came of it
 
 _AGENT_TOOLS = frozenset({"Task", "Agent"})

@@ -154,5 +154,11 @@ def compose(material: Material, state: MechanicalState, max_tokens: int, *, is_p
         )
         for paragraph in material.decisions
     ]
-    bodies[Section.DECISIONS] = fold.prose(fold.choose([paragraph for paragraph in fresh if paragraph.sentences], max(left, 0)))
+    fresh = [paragraph for paragraph in fresh if paragraph.sentences]
+    bodies[Section.DECISIONS] = fold.prose(fold.choose(fresh, max(left, 0)))
+    if not is_partial:
+        left -= estimate_text(bodies[Section.DECISIONS])
+        for more in (sections.files_read(state, left // 3), sections.commands_run(state, left // 2)):
+            if more:
+                bodies[Section.FILES] += f"\n{more}"
     return summary.render(bodies)

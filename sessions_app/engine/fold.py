@@ -21,6 +21,9 @@ COVERAGE_BONUS = 1.5
 """Added to the best sentence of each paragraph, so that a long session is not told by its liveliest hour alone."""
 
 
+REPEAT_MALUS, MOST_MALUS = 0.15, 1.5
+"""Taken off each further sentence of a paragraph: what ten turns say once outweighs what one says ten times."""
+
 LEAST_NEWS = 0.2
 """Share of a sentence's words that must not stand in the chosen ones yet: who repeats himself is heard once."""
 
@@ -75,9 +78,10 @@ def choose(paragraphs: Sequence[Paragraph], budget: int, *, least_score: float =
     """The best sentences that fit the budget, in their own order. Sorting apart, linear in their number."""
     ranked: list[tuple[float, int, int]] = []
     for place, paragraph in enumerate(paragraphs):
-        best = max(range(len(paragraph.sentences)), key=lambda at: (paragraph.sentences[at].score, -at))
-        for at, sentence in enumerate(paragraph.sentences):
-            ranked.append((sentence.score + (COVERAGE_BONUS if at == best else 0), place, at))
+        by_score = sorted(range(len(paragraph.sentences)), key=lambda at: (-paragraph.sentences[at].score, at))
+        for rank, at in enumerate(by_score):
+            points = paragraph.sentences[at].score + (COVERAGE_BONUS if rank == 0 else -min(rank * REPEAT_MALUS, MOST_MALUS))
+            ranked.append((points, place, at))
     ranked.sort(key=lambda item: (-item[0], item[1], item[2]))
     heads = [estimate_text(paragraph.head) + 2 for paragraph in paragraphs]
     chosen: dict[int, list[int]] = {}

@@ -5,28 +5,30 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 
-from sessions_app.engine import asks, fold, sentences
+from sessions_app.engine import asks, commands, fold, sentences
 from sessions_app.engine.asks import AskKind
 from sessions_app.engine.counting import estimate_text
 from sessions_app.engine.digest import Paragraph
 from sessions_app.engine.extractors import TodoStatus, one_line
 from sessions_app.engine.places import common_root, under
 from sessions_app.engine.sentences import Sentence
-from sessions_app.engine.state import ErrorRecord, FileRecord, MechanicalState, UserMessage
+from sessions_app.engine.state import CommandRecord, ErrorRecord, FileRecord, MechanicalState, UserMessage
 from sessions_app.engine.summary import Section
 
 _OWN_LINES = {
     Section.INTENT: re.compile(
         r"^(?:The session began with|Since then most of the work|The user laid down|Asked, the user chose|The latest request)"
     ),
-    Section.FILES: re.compile(r"^(?:\d+ files? |No file |- `[^`]{1,400}` (?:edited|written|deleted|changed)\b)"),
+    Section.FILES: re.compile(
+        r"^(?:\d+ files? |No file |Also changed: |Changed: |Only read: |Run last: |- `[^`]{1,400}` (?:edited|written|deleted|changed)\b)"
+    ),
     Section.ERRORS: re.compile(r"^(?:\d+ calls? failed|No call |- |After the failure)"),
     Section.PENDING: re.compile(r"^(?:- \[|The request #|No to-do|A job |A call |Noted as pending)"),
 }
 _MAIN_REQUESTS = 5
 _FILE_NOTE = re.compile(r"^- `(?:[^`]{0,400}/)?([^`/]{1,200})`[^—]{0,120} — (.{10,600})$")
 _ITS_OWN_NAME = re.compile(r"^\*{0,2}`[^`]{1,300}`\*{0,2}\s{0,2}(?:—|–|-|:)\s{0,2}(?=.{10})")
-_CAUSE = re.compile(r"^- .{1,400}? \(#(\d{1,9}), [^)]{1,40}\).* Then: “(.{10,600}?)”\.")
+_CAUSE = re.compile(r"^- .{1,400}? \(#(\d{1,9}), [^)]{1,40}\).* Then: “(.{10,600}?)”(?:\.|$| (?:Failed|Succeeded|Not seen))")
 
 
 def without_own(section: Section, body: str) -> str:
@@ -115,9 +117,32 @@ def files(state: MechanicalState, pool: Sequence[Sentence], budget: int) -> str:
     head = f"{_count(len(changed), 'file')} changed, {read} only read; all are listed in the state below.{place}"
     notes = _notes(changed, pool)
     told = [file for file in changed if file.path in notes]
-    lines = [_file_line(file, notes[file.path], root) for file in told] or [_file_line(file, "", root) for file in changed]
-    kept = _newest(lines, budget - estimate_text(head))
-    return "\n".join((head, *kept))
+    lines = _newest([_file_line(file, notes[file.path], root) for file in told], (budget - estimate_text(head)) * 2 // 3)
+    left = budget - estimate_text("\n".join((head, *lines)))
+    untold = [file for file in changed if not any(f"`{under(root, file.path)}`" in line for line in lines)]
+    names = _newest([f"`{under(root, file.path)}` (#{file.index})" for file in untold], left - 8)
+    also = f"{'Also changed' if lines else 'Changed'}: {', '.join(names)}." if names else ""
+    return "\n".join(filter(None, (head, *lines, also)))
+
+
+def files_read(state: MechanicalState, budget: int) -> str:
+    """Files that were only read, in one sentence, as many as fit."""
+    read = [file for file in state.files if not file.changed]
+    root = common_root((file.path for file in state.files), state.cwd)
+    names = _newest([f"`{under(root, file.path)}`" for file in read], budget - 8)
+    return f"Only read: {', '.join(names)}." if names else ""
+
+
+def commands_run(state: MechanicalState, budget: int) -> str:
+    """What was run and how it last ended, in one sentence, the latest that fit."""
+    last: dict[str, CommandRecord] = {}
+    for command in state.commands:
+        words = commands.essence(command.command)
+        if words and not (command.status == "ok" and commands.is_look_up(words)):
+            last.pop(words, None)
+            last[words] = command
+    ran = _newest([f"`{one_line(words, 120)}` {command.status} (#{command.index})" for words, command in last.items()], budget - 8)
+    return f"Run last: {'; '.join(ran)}." if ran else ""
 
 
 def _notes(files_changed: Iterable[FileRecord], pool: Sequence[Sentence]) -> dict[str, str]:
@@ -170,11 +195,12 @@ def errors(state: MechanicalState, causes: Mapping[int, Sentence], earlier: Sequ
 
 
 def _error_line(error: ErrorRecord, cause: Sentence | None, times: int) -> str:
-    then = f" Then: “{cause.text}”." if cause and cause.score >= 1 else ""
+    then = f" Then: “{cause.text}”{'' if cause.text.endswith(('.', '!', '?')) else '.'}" if cause and cause.score >= 1 else ""
     end = f" Succeeded at #{error.fixed_index}." if error.fixed_index is not None else " Not seen to succeed since."
     message = f": {one_line(error.message, 140).rstrip('.…')}" if error.message else ""
     often = f" Failed {times} times in all." if times > 1 else ""
-    return f"- {error.tool} `{one_line(error.target, 100)}` (#{error.index}, {error.status}){message}.{then}{often}{end}"
+    target = one_line(commands.essence(error.target), 100)
+    return f"- {error.tool} `{target}` (#{error.index}, {error.status}){message}.{then}{often}{end}"
 
 
 def user_messages(state: MechanicalState, budget: int) -> str:
@@ -222,7 +248,9 @@ def current(state: MechanicalState, closing: Sequence[Sentence], budget: int) ->
         parts.append("The assistant last said: " + fold.prose(said))
     root = common_root((file.path for file in state.files), state.cwd)
     acts = [(file.index, f"{file.action.value} `{under(root, file.path)}`") for file in state.files if file.action.changes][-3:]
-    acts += [(command.index, f"ran `{one_line(command.command, 70)}` ({command.status})") for command in state.commands[-3:]]
+    acts += [
+        (command.index, f"ran `{one_line(commands.essence(command.command), 70)}` ({command.status})") for command in state.commands[-3:]
+    ]
     if acts:
         parts.append("Last actions: " + "; ".join(f"{words} (#{index})" for index, words in sorted(acts)[-4:]) + ".")
     return " ".join(_newest(parts[::-1], budget * 2)[::-1])

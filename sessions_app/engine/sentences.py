@@ -69,6 +69,12 @@ _CONSTRAINT = re.compile(
     re.IGNORECASE,
 )
 _LEAD_IN = re.compile(r":\W{0,4}$")  # what it leads up to is not a sentence
+_POINTER = re.compile(
+    r"^\W{0,4}(?:main |key |source )?(?:files?|located in|location|path|lines?|line range|function|see)\b\W{0,6}"
+    r"(?:[`/~]\S+\W{0,4})(?:\(?lines? [\d, –-]+\)?\W{0,4})?$|^[`/~]\S+\W{0,4}\(?lines? [\d, –-]+\)?.{0,40}$",
+    re.IGNORECASE,
+)
+"""Says where something lies, and nothing of it."""
 _CODE = re.compile(r"`[^`]{1,120}`")
 _NUMBER = re.compile(r"(?<![\w#])\d[\d,.]*\s?(?:%|ms|s|kB|KB|MB|GB|tokens?|lines?|tests?|files?|x|px)?(?!\w)")
 
@@ -98,10 +104,15 @@ def _sentences(paragraph: str) -> Iterator[str]:
     plain = " ".join(paragraph.split())
     start = 0
     for match in _END.finditer(plain):
-        yield plain[start : match.end()].strip()
+        yield _closed(plain[start : match.end()].strip())
         start = match.end()
     if rest := plain[start:].strip():
-        yield rest
+        yield _closed(rest)
+
+
+def _closed(sentence: str) -> str:
+    """The sentence without a mark of emphasis that opens or ends in another one."""
+    return sentence if sentence.count("**") % 2 == 0 else sentence.replace("**", "")
 
 
 def score(sentence: str, stressed: frozenset[str] = frozenset()) -> float:
@@ -114,7 +125,8 @@ def score(sentence: str, stressed: frozenset[str] = frozenset()) -> float:
     points += 0.5 * min(len(_NUMBER.findall(sentence)), 2)
     if _FILLER.match(sentence) or _PRAISE.match(sentence):
         points -= 3.5
-    points -= 3.5 if _LEAD_IN.search(sentence) else 0
+    points -= 6 if _LEAD_IN.search(sentence) else 0
+    points -= 4 if _POINTER.match(sentence) else 0
     points -= 1.5 if sentence.endswith("?") else 0
     points -= 1 if len(sentence) < 40 else 0
     points -= len(sentence) / 400  # of two that say as much, the shorter
