@@ -14,7 +14,7 @@ from sessions_app.permissions import ActionRefused, NoAccess
 from sessions_app.selectors.keyset import CursorError
 from sessions_app.services.accounts import AccountError
 from sessions_app.services.compactions.cancel import UnknownCompaction
-from sessions_app.services.compactions.request import InvalidRequest, SessionBusy
+from sessions_app.services.compactions.request import CompactUnavailable, InvalidRequest, SessionBusy
 from sessions_app.services.compactions.revert import CompactionUnderWay, UnknownGeneration
 
 
@@ -73,6 +73,7 @@ _ENDS: dict[type[Exception], Exit] = {
     UnknownCompaction: Exit.NOT_FOUND,
     LookupError: Exit.NOT_FOUND,
     InvalidRequest: Exit.USAGE,
+    CompactUnavailable: Exit.USAGE,
     CursorError: Exit.USAGE,
     BadRequest: Exit.USAGE,
     AccountError: Exit.USAGE,

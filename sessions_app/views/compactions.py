@@ -39,7 +39,7 @@ def compaction_create(request: PageRequest, session_id: uuid.UUID) -> HttpRespon
         try:
             answer = request_compaction(actor=actor, session=session, **form.request())
         except InvalidRequest as error:
-            form.add_error(error.field, str(error))
+            form.add_error(error.field or None, str(error))
         else:
             joined = (
                 f"A compaction of {answer.compaction.requested_by or 'this session'} was under way already; you are following that one."

@@ -121,6 +121,17 @@ def test_a_failure_serves_the_turn_from_a_view_that_nothing_stores(support_actor
     assert attempt.rungs[-1]["rung"] == Rung.EMERGENCY
 
 
+def test_an_emergency_view_holds_what_is_pinned_and_nothing_of_what_is_excluded(support_actor, monkeypatch):
+    session = inline()
+    Session.objects.filter(pk=session.pk).update(overrides={"pinned": [4], "excluded": [8, 156], "version": 1})
+    fail_always(monkeypatch)
+    decision = before_turn(session=fresh(session), actor=support_actor, turn_id=uuid.uuid4())
+    held = [index for index in range(session.entry_count) if decision.view.holds(index)]
+    assert 4 in held
+    assert not {8, 156} & set(held)
+    assert view.problems(plans.view_of(session.pk, decision.view)) == []
+
+
 def test_after_three_failures_it_rests_and_serves_emergency_views_alone(support_actor, monkeypatch):
     session = inline()
     with monkeypatch.context() as patch:

@@ -257,7 +257,7 @@ def _attempt(
         _wait_for(answer.compaction, must_end)
     answer.compaction.refresh_from_db()
     session.refresh_from_db()
-    return Decision(verdict=verdict, compaction=answer.compaction, view=_plan(trimmed))
+    return Decision(verdict=verdict, compaction=answer.compaction, view=_plan(trimmed, session))
 
 
 def _serve_emergency(session: Session, actor: Actor, verdict: Verdict, turn_id: uuid.UUID | None, protected_messages: int) -> Decision:
@@ -278,11 +278,11 @@ def _serve_emergency(session: Session, actor: Actor, verdict: Verdict, turn_id: 
         return Decision(verdict=verdict)
     attempt.refresh_from_db()
     session.refresh_from_db()
-    return Decision(verdict=verdict, compaction=attempt, view=_plan(trimmed))
+    return Decision(verdict=verdict, compaction=attempt, view=_plan(trimmed, session))
 
 
-def _plan(trimmed: Commit | None) -> Checkpoint | None:
-    return emergencies.plan_of(trimmed) if trimmed else None
+def _plan(trimmed: Commit | None, session: Session) -> Checkpoint | None:
+    return emergencies.plan_of(trimmed, session) if trimmed else None
 
 
 def _has_attempted(session: Session, turn_id: uuid.UUID | None, trigger: Trigger | None = None) -> bool:

@@ -66,9 +66,9 @@ def serve(attempt: Compaction, session: Session, *, actor: Actor) -> Commit | No
     return trimmed
 
 
-def plan_of(trimmed: Commit) -> Checkpoint:
-    """The trimmed view as a plan; it has no generation, and no row stands behind it."""
-    return Checkpoint(
+def plan_of(trimmed: Commit, session: Session) -> Checkpoint:
+    """The trimmed view as a plan, with what is pinned and excluded now; it has no generation, and no row stands behind it."""
+    plan = Checkpoint(
         generation=0,
         lineage=Lineage.CONSOLE,
         segments=trimmed.segments,
@@ -76,6 +76,7 @@ def plan_of(trimmed: Commit) -> Checkpoint:
         cleared=frozenset(trimmed.cleared),
         trimmed=True,
     )
+    return plans.with_overrides((plan,), plans.overrides_of(session))[-1]
 
 
 def _trimmed(task: Task) -> Commit | None:

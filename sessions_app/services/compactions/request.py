@@ -32,15 +32,18 @@ WAIT_FOR_IDLE_S = 1_800
 
 
 class InvalidRequest(Exception):
-    """An option is not acceptable; nothing was started. `field` names it."""
+    """An option is not acceptable; nothing was started. `field` names it; empty where it is none of them."""
 
     def __init__(self, field: str, message: str) -> None:
         self.field = field
         super().__init__(f"{message} Nothing was started.")
 
 
-class CompactUnavailable(Exception):
+class CompactUnavailable(InvalidRequest):
     """This session can't be compacted by anybody here: its policy wants a model, and there is none."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__("", f"/compact is unavailable: {why}. Choose a model, or change the policy.")
 
 
 class SessionBusy(Exception):
@@ -126,9 +129,7 @@ def _check_available(session: Session, attempt: Compaction) -> None:
     policy = msgspec.convert(attempt.policy["values"], Policy)
     if policy.require_model or not any(map(is_usable, policy.summarisers)):
         why = "its policy asks for a model" if policy.require_model else "none of its summarisers can be used here"
-        raise CompactUnavailable(
-            f"/compact is unavailable: this session has no model, and {why}. Nothing was started. Choose a model, or change the policy."
-        )
+        raise CompactUnavailable(f"this session has no model, and {why}")
 
 
 def _check_boundary(session: Session, boundary: int) -> None:
