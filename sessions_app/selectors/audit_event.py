@@ -7,6 +7,7 @@ from django.contrib.auth.models import User
 
 from sessions_app.events.log import SESSION_PREFIX, event_hash
 from sessions_app.models import Event, EventStream, ImportRun, Session
+from sessions_app.selectors.audit import equals
 
 NEIGHBOURS = 20
 
@@ -56,7 +57,7 @@ def audit_event(event_id: int) -> AuditEvent | None:
 
 def _same(event: Event, name: str) -> tuple[Event, ...]:
     value = getattr(event, name)
-    return tuple(Event.objects.filter(**{name: value}).exclude(pk=event.pk).order_by("at", "pk")[:NEIGHBOURS]) if value else ()
+    return tuple(Event.objects.filter(equals(name, value)).exclude(pk=event.pk).order_by("at", "pk")[:NEIGHBOURS]) if value else ()
 
 
 def targets_of(events: Iterable[Event]) -> Targets:
