@@ -14,6 +14,7 @@ from sessions_app.permissions import ActionRefused, NoAccess
 from sessions_app.selectors.keyset import CursorError
 from sessions_app.services.accounts import AccountError
 from sessions_app.services.compactions.cancel import UnknownCompaction
+from sessions_app.services.compactions.drafts import DraftBlocked, DraftChanged, InvalidSummary, NotADraft
 from sessions_app.services.compactions.request import CompactUnavailable, InvalidRequest, SessionBusy
 from sessions_app.services.compactions.revert import CompactionUnderWay, UnknownGeneration
 
@@ -74,6 +75,10 @@ _ENDS: dict[type[Exception], Exit] = {
     LookupError: Exit.NOT_FOUND,
     InvalidRequest: Exit.USAGE,
     CompactUnavailable: Exit.USAGE,
+    InvalidSummary: Exit.USAGE,
+    NotADraft: Exit.NOTHING_TO_DO,
+    DraftChanged: Exit.BUSY,
+    DraftBlocked: Exit.FAILED,
     CursorError: Exit.USAGE,
     BadRequest: Exit.USAGE,
     AccountError: Exit.USAGE,

@@ -3,14 +3,16 @@
 import uuid
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import islice
 
 import msgspec
 
 from sessions_app.engine.steps import Commit
 from sessions_app.engine.terms import Status
-from sessions_app.models import Compaction, Entry, Session, SummaryVersion
+from sessions_app.models import Compaction, Draft, Entry, Session, SummaryVersion, short
 from sessions_app.selectors import cuts, plans, prefixes
 from sessions_app.selectors.retention import RetentionReport, report_of
+from sessions_app.selectors.short_ids import FEWEST_DIGITS
 
 MAX_LISTED = 200
 MAX_SUMMARY_CHARS = 200_000
@@ -169,3 +171,17 @@ def waiting_drafts(session: Session | None = None) -> tuple[DraftRow, ...]:
     for pk, number, author in rows.values_list("compaction_id", "version", "author"):
         latest[pk] = (number, author)
     return tuple(DraftRow(draft, draft.session, draft.draft.drafted_at, *latest[draft.pk], fitness(draft)) for draft in drafts)
+
+
+def drafts_like(text: str) -> list[tuple[uuid.UUID, uuid.UUID]]:
+    """(session, draft) of the drafts whose id begins or ends with these hex digits, also decided ones; at most ten."""
+    digits = text.strip().lower().replace("-", "")
+    if len(digits) < FEWEST_DIGITS:
+        return []
+    ids = Draft.objects.order_by("-drafted_at").values_list("compaction__session_id", "pk")
+    found = ((session, draft) for session, draft in ids.iterator() if _is_like(draft, digits))
+    return list(islice(found, 10))
+
+
+def _is_like(identifier: uuid.UUID, digits: str) -> bool:
+    return identifier.hex.startswith(digits) or identifier.hex.endswith(digits) or short(identifier).startswith(digits)

@@ -35,7 +35,7 @@ ONE_PROCESS_BROKER = "memory://"
 """With this broker, what one process queues no other one gets."""
 
 IDLE, NOW = "idle", "now"
-ENDS = {Status.COMPLETED: Exit.OK, Status.SKIPPED: Exit.NOTHING_TO_DO, Status.CANCELLED: Exit.CANCELLED}
+ENDS = {Status.COMPLETED: Exit.OK, Status.DRAFTED: Exit.OK, Status.SKIPPED: Exit.NOTHING_TO_DO, Status.CANCELLED: Exit.CANCELLED}
 
 
 class Command(SessionCommand):
@@ -45,6 +45,7 @@ class Command(SessionCommand):
         ("compact 44c5e046", "what the button does"),
         ("compact 44c5e046 --instructions 'Keep every file name.'", "says what the summary should stress"),
         ("compact 44c5e046 --boundary 120 --profile coding", "folds what lies before entry 120"),
+        ("compact 44c5e046 --review", "stops before the commit; see the commands drafts and draft"),
         ("compact 44c5e046 --no-wait --json", "leaves it to the server, and says which attempt it is"),
     )
 
@@ -53,6 +54,7 @@ class Command(SessionCommand):
         parser.add_argument("--profile", default="", choices=[profile.value for profile in Profile], help="instead of the policy's")
         parser.add_argument("--boundary", type=count, metavar="ENTRY", help="index of the first entry to keep word for word")
         parser.add_argument("--force", action="store_true", help="fold as much as is legal")
+        parser.add_argument("--review", action="store_true", help="stop before the commit: the result waits as a draft")
         parser.add_argument(
             "--when",
             choices=[IDLE, NOW],
@@ -75,6 +77,8 @@ class Command(SessionCommand):
 
     def _request(self, options: Mapping[str, Any]) -> RequestAnswer:
         wanted = {name: options[name] for name in ("instructions", "profile", "boundary", "force")}
+        if options["review"]:
+            wanted["changes"] = {"review_before_commit": True}
         return request(actor=self.actor, session=self.session, when_idle=options["when"] == IDLE, **wanted)
 
     def _follow_or_cancel(self, compaction: Compaction) -> None:
@@ -172,6 +176,10 @@ def _sentence(compaction: Compaction) -> str:
         return (
             f"{compaction} {compaction.outcome}: {before:,} → {after:,} tokens of the view, {compaction.tokens_after_origin or 'estimated'}"
         )
+    if compaction.status == Status.DRAFTED:
+        before, after = compaction.tokens_before or 0, compaction.tokens_after or 0
+        how = f"draft {compaction.pk.hex[-8:]} --commit"
+        return f"{compaction} drafted: {before:,} → {after:,} tokens of the view once it is committed ({how})"
     why = f": {compaction.explanation}" if compaction.explanation and compaction.outcome == Outcome.SKIPPED else ""
     return f"{compaction} {_words(compaction)}{why}"
 
