@@ -17,6 +17,8 @@ from sessions_app.services.compactions.cancel import UnknownCompaction
 from sessions_app.services.compactions.drafts import DraftBlocked, DraftChanged, InvalidSummary, NotADraft
 from sessions_app.services.compactions.request import CompactUnavailable, InvalidRequest, SessionBusy
 from sessions_app.services.compactions.revert import CompactionUnderWay, UnknownGeneration
+from sessions_app.services.turns.send import InvalidMessage, TurnRefused, UnknownTurn
+from sessions_app.services.turns.sessions import InvalidSession
 
 
 class Exit(IntEnum):
@@ -79,6 +81,10 @@ _ENDS: dict[type[Exception], Exit] = {
     NotADraft: Exit.NOTHING_TO_DO,
     DraftChanged: Exit.BUSY,
     DraftBlocked: Exit.FAILED,
+    InvalidMessage: Exit.USAGE,
+    InvalidSession: Exit.USAGE,
+    UnknownTurn: Exit.NOT_FOUND,
+    TurnRefused: Exit.BUSY,
     CursorError: Exit.USAGE,
     BadRequest: Exit.USAGE,
     AccountError: Exit.USAGE,

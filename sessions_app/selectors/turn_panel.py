@@ -7,6 +7,7 @@ from datetime import datetime
 from django.db.models import F
 
 from sessions_app.models import SessionStatus, Turn, TurnStatus
+from sessions_app.selectors import plans
 
 MOST_SHOWN = 60
 """Turns that one query reads: all that may wait, and those before them."""
@@ -81,6 +82,14 @@ def turn_panel(session_id: uuid.UUID) -> TurnPanel:
         tone="bad" if ended is not None and ended.status == TurnStatus.FAILED else "info",
         retry_id=ended.pk if may_retry and ended else None,
     )
+
+
+def answer_of(turn: Turn) -> str:
+    """The text of a turn's answer, whole, once it is in the history; else nothing. One query."""
+    if turn.answer_index is None:
+        return ""
+    rows = plans.load_entries(turn.session_id, turn.answer_index, turn.answer_index + 1, whole=True)
+    return "\n\n".join(entry.text for entry in rows if entry.message_key == f"turn:{turn.pk}" and entry.text)
 
 
 def _running(turn: Turn, session_status: str) -> RunningTurn:
