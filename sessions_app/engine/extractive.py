@@ -25,6 +25,9 @@ _SHARES = {
 }
 """Of the whole budget. Decisions take all that the others leave."""
 
+_KEPT_BACK = 0.06
+"""Of the whole budget, for names that no other section tells."""
+
 _FRAME_TOKENS = 60  # the eight headings
 _AFTER = "After the failure at #"
 
@@ -155,10 +158,15 @@ def compose(material: Material, state: MechanicalState, max_tokens: int, *, is_p
         for paragraph in material.decisions
     ]
     fresh = [paragraph for paragraph in fresh if paragraph.sentences]
-    bodies[Section.DECISIONS] = fold.prose(fold.choose(fresh, max(left, 0)))
-    if not is_partial:
-        left -= estimate_text(bodies[Section.DECISIONS])
-        for more in (sections.files_read(state, left // 3), sections.commands_run(state, left // 2)):
-            if more:
-                bodies[Section.FILES] += f"\n{more}"
-    return summary.render(bodies)
+    kept_back = 0 if is_partial else int(max_tokens * _KEPT_BACK)
+    bodies[Section.DECISIONS] = fold.prose(fold.choose(fresh, max(left - kept_back, 0)))
+    return summary.render(bodies if is_partial else _filled(bodies, state, left - estimate_text(bodies[Section.DECISIONS])))
+
+
+def _filled(bodies: dict[Section, str], state: MechanicalState, left: int) -> dict[Section, str]:
+    """The sections with what else fits, each in one sentence: requests that none quotes, files that were read, commands."""
+    told = "\n".join(bodies.values())
+    names = [more for more in (sections.files_read(state, left // 3), sections.commands_run(state, left // 3)) if more]
+    bodies[Section.FILES] = "\n".join((bodies[Section.FILES], *names))
+    bodies[Section.USER_MESSAGES] += sections.requests_besides(state, told, left - estimate_text("\n".join(names)))
+    return bodies

@@ -219,6 +219,20 @@ def user_messages(state: MechanicalState, budget: int) -> str:
     return "\n".join((head, "Without a closing answer of their own:", *kept)) if kept else head
 
 
+def requests_besides(state: MechanicalState, told: str, budget: int) -> str:
+    """The user's requests that nothing told so far quotes, shortened, the latest that fit."""
+    asked = [(message.index, ask.text) for message in state.user_messages if (ask := asks.read(message.text)).kind is AskKind.WORDS]
+    plain = " ".join(told.split())
+    silent = [f"“{one_line(text, 100)}” (#{index})" for index, text in asked if text and one_line(text, 60).rstrip("…") not in plain]
+    left = budget - 4
+    kept: list[str] = []
+    for line in reversed(silent):
+        if (size := estimate_text(line)) <= left:  # a long one does not keep a short one out
+            kept.append(line)
+            left -= size + 1
+    return f"\nAlso asked: {'; '.join(reversed(kept))}." if kept else ""
+
+
 def pending(state: MechanicalState, earlier: Sequence[Paragraph], budget: int) -> str:
     """What is open: the user's request, to-dos, jobs, calls."""
     lines = [f"The request #{message.index} has no answer yet." for message in open_requests(state)]
