@@ -64,7 +64,7 @@ def answer_to(request: ModelRequest) -> str:
     """The answer: what it was asked, a few steps, and what it was sent to work with."""
     texts = [_text(message) for message in request.messages]
     asked = next((_text(message) for message in reversed(request.messages) if message["role"] == "user"), "")
-    asked = asked.rpartition(f"</{_BLOCK[1:]}")[2].strip() or asked
+    asked = _after_block(asked) or asked
     number = sum(message["role"] == "assistant" for message in request.messages) + len(asked)
     chosen = [_STEPS[(number + place) % len(_STEPS)] for place in range(4)]
     steps = "\n".join(f"{place}. {step}" for place, step in enumerate(chosen, 1))
@@ -74,7 +74,9 @@ def answer_to(request: ModelRequest) -> str:
 def _sight(texts: list[str], tokens: int) -> str:
     """What stood in the request, as the model saw it."""
     if any(_BLOCK in text for text in texts):
-        return f"I see a summary of what came before, and {_messages(len(texts) - 1)} word for word: {tokens:,} tokens in all."
+        # A block may stand in one message with what follows it.
+        whole = sum(_BLOCK not in text or bool(_after_block(text)) for text in texts)
+        return f"I see a summary of what came before, and {_messages(whole)} word for word: {tokens:,} tokens in all."
     return f"I see the whole conversation: {_messages(len(texts))}, {tokens:,} tokens."
 
 
@@ -82,8 +84,12 @@ def _messages(count: int) -> str:
     return f"{count} message{'' if count == 1 else 's'}"
 
 
+def _after_block(text: str) -> str:
+    return text.rpartition(_BLOCK.replace("<", "</"))[2].strip()
+
+
 def _first_words(text: str, limit: int = 160) -> str:
-    line = " ".join(text.split())
+    line = " ".join(text.partition("\n")[0].split())
     return line if len(line) <= limit else f"{line[:limit].rpartition(' ')[0]} …"
 
 

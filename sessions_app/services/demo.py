@@ -11,16 +11,21 @@ from django.conf import settings
 from django.contrib.auth.models import User
 
 from sessions_app.demo.catalogue import CATALOGUE, DemoSession
+from sessions_app.demo.conversations import CONVERSATIONS, Conversation
 from sessions_app.demo.other_stories import SideFiles
 from sessions_app.demo.transcript import Transcript
 from sessions_app.engine.terms import Lineage
 from sessions_app.events.actors import Actor, system_actor
-from sessions_app.models import Compaction, PolicyScope, Session
+from sessions_app.models import Compaction, PolicyScope, Session, SessionKind, Turn
+from sessions_app.providers.scripted_model import NAME, ScriptedModel
 from sessions_app.services import accounts, policies, signals
 from sessions_app.services.compactions.request import request
 from sessions_app.services.compactions.revert import revert
 from sessions_app.services.compactions.run import run_compaction
 from sessions_app.services.imports import import_paths
+from sessions_app.services.turns.run import run_turn
+from sessions_app.services.turns.send import send
+from sessions_app.services.turns.sessions import begin
 
 DEMO = system_actor("demo")
 """Who the demo's compactions are by, whoever had it filled."""
@@ -52,7 +57,7 @@ def is_wanted() -> bool:
     if User.objects.exists():
         return False
     keys = list(Session.objects.values_list("source_key", flat=True))
-    ours = [demo.files()[0].session_id for demo in CATALOGUE] if keys else []
+    ours = [*(demo.files()[0].session_id for demo in CATALOGUE), *(told.key for told in CONVERSATIONS)] if keys else []
     return all(any(session_id in key for session_id in ours) for key in keys)
 
 
@@ -75,6 +80,8 @@ def fill(*, actor: Actor) -> DemoReport:
         if session is not None:
             _prepare(actor, session, demo)
             _steer(session, demo)
+    for conversation in CONVERSATIONS:
+        _hold(actor, conversation)
     sign_ins = tuple(SignIn(name, role, secrets.token_urlsafe(9)) for name, role in PEOPLE)
     for sign_in in sign_ins:
         accounts.create_user(actor=actor, name=sign_in.name, role=sign_in.role, password=sign_in.password)
@@ -118,11 +125,31 @@ def _steer(session: Session, demo: DemoSession) -> None:
             revert(actor=DEMO, session=session, generation=generations[wanted - 1])
 
 
+def _hold(actor: Actor, told: Conversation) -> None:
+    """Begins the session, or goes on with it, and has every message answered; compactions come about on the way."""
+    session = Session.objects.filter(source_key=f"{SessionKind.INLINE}:{told.key}").first() or begin(
+        actor=actor, model=NAME, title=told.title, system=told.system, window=told.window, key=told.key
+    )
+    for text in told.messages[session.turns.count() :]:
+        turn = send(actor=DEMO, session=session, text=text)
+        run_turn(session.pk, make_client=_at_once)
+        _wait_for(turn)
+
+
+def _at_once(_provider: str, *, window: int, timeout_s: float) -> ScriptedModel:  # noqa: ARG001  the shape of `turn_models.make_client`
+    return ScriptedModel(window=window, pause_s=0)
+
+
 def _compact(session: Session) -> None:
     compaction = request(actor=DEMO, session=session).compaction
     run_compaction(compaction.pk)
-    # A worker that runs already may have been quicker; then the work is done there.
+    _wait_for(compaction)
+
+
+def _wait_for(work: Compaction | Turn) -> None:
+    """A worker that runs already may have been quicker; then the work is done there."""
     deadline = time.monotonic() + LONGEST_S
-    while compaction.is_open and time.monotonic() < deadline:
-        time.sleep(0.02)
-        compaction.refresh_from_db()
+    while work.is_open and time.monotonic() < deadline:
+        work.refresh_from_db()
+        if work.is_open:
+            time.sleep(0.02)

@@ -80,3 +80,11 @@ def test_it_never_fills_an_installation_that_is_in_use(filled):
 
 def test_it_is_quick_enough_for_a_first_start(filled):
     assert filled[1] < 15
+
+
+def test_it_holds_a_session_of_its_own_that_was_answered_turn_by_turn_and_compacted_on_its_way(filled):
+    session = Session.objects.get(kind="inline")
+    assert session.turns.count() >= 8
+    assert set(session.turns.values_list("status", flat=True)) == {"completed"}
+    assert session.active_console is not None
+    assert session.signal_origin == "measured"

@@ -2,7 +2,7 @@
 
 import uuid
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import structlog
 
@@ -15,7 +15,7 @@ from sessions_app.engine.terms import Lineage
 from sessions_app.events.types import EventType
 from sessions_app.models import Session, Turn, TurnStatus
 from sessions_app.providers import turn_models
-from sessions_app.providers.base import ModelAnswer, ModelRefused, ModelRequest, StopReason, refused
+from sessions_app.providers.base import ModelAnswer, ModelClient, ModelRefused, ModelRequest, StopReason, refused
 from sessions_app.providers.calls import call
 from sessions_app.selectors import plans
 from sessions_app.services import search_index
@@ -36,7 +36,15 @@ ANSWER_S = 900
 MAX_ANSWER_TOKENS = 8_192
 
 
-def run_turn(session_id: uuid.UUID, *, must_end: Callable[[], bool] = lambda: False) -> bool:
+class MakeClient(Protocol):
+    """What makes a client for one request, as `turn_models.make_client` does."""
+
+    def __call__(self, provider: str, /, *, window: int, timeout_s: float) -> ModelClient: ...
+
+
+def run_turn(
+    session_id: uuid.UUID, *, must_end: Callable[[], bool] = lambda: False, make_client: MakeClient = turn_models.make_client
+) -> bool:
     """Delivers the first queued message of a session and runs its turn to the end; False when there was none to be had.
 
     `must_end` says that this process is about to end, and the turn with it. Never raises for what goes wrong inside the
@@ -49,7 +57,7 @@ def run_turn(session_id: uuid.UUID, *, must_end: Callable[[], bool] = lambda: Fa
     ended: TurnEnd | None
     try:
         with TurnKeeper(held, incoming, must_end) as keeper:
-            ended = _ended(_Turn(held, incoming, keeper, must_end))
+            ended = _ended(_Turn(held, incoming, keeper, must_end, make_client))
         incoming.store()
     except LeaseLost:
         ended = None
@@ -69,6 +77,7 @@ class _Turn(NamedTuple):
     incoming: Incoming
     keeper: TurnKeeper
     must_end: Callable[[], bool]
+    make_client: MakeClient
 
     def check(self) -> None:
         """Raises `Stopped` when it should stop."""
@@ -135,7 +144,7 @@ def _ask(turn: _Turn, plan: Checkpoint | None) -> ModelAnswer:
     request = request_of(session, messages)
     _note_request(turn.held, session, messages, is_durable=plan is None)
     answer = call(
-        lambda: turn_models.make_client(session.provider, window=session.window, timeout_s=ANSWER_S),
+        lambda: turn.make_client(session.provider, window=session.window, timeout_s=ANSWER_S),
         request,
         should_stop=turn.keeper.should_stop,
         timeout_s=ANSWER_S,
