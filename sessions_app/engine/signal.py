@@ -2,6 +2,7 @@
 
 import msgspec
 
+from sessions_app.engine.calibration import NONE, Calibration
 from sessions_app.engine.terms import Origin, Scope
 
 
@@ -24,19 +25,23 @@ class Signal(msgspec.Struct, frozen=True, kw_only=True):
     appended: int = 0
 
 
-def derive(*, measurement: Measurement | None, view_tokens: int) -> Signal:
+def derive(*, measurement: Measurement | None, view_tokens: int, calibration: Calibration = NONE) -> Signal:
     """The signal of a view: a measurement made after its checkpoint and what was appended since, else its estimate.
 
     `view_tokens` is the estimate of the whole view. A measurement that is older than the checkpoint counts a context
-    that is gone: the caller leaves it out.
+    that is gone: the caller leaves it out. With a `calibration`, an estimate is of the whole request as a provider would
+    measure it; without one it stays what it is, and its scope says so.
     """
     if measurement is None:
-        return Signal(tokens=view_tokens, origin=Origin.ESTIMATED, scope=Scope.VIEW)
+        if not calibration.prompts:
+            return Signal(tokens=view_tokens, origin=Origin.ESTIMATED, scope=Scope.VIEW)
+        return Signal(tokens=calibration.request(view_tokens), origin=Origin.ESTIMATED, scope=Scope.WHOLE_REQUEST)
+    appended = calibration.tokens(measurement.appended_tokens)
     return Signal(
-        tokens=measurement.prompt_tokens + measurement.appended_tokens,
+        tokens=measurement.prompt_tokens + appended,
         origin=Origin.MEASURED,
         scope=Scope.WHOLE_REQUEST,
         measured=measurement.prompt_tokens,
         measured_at=measurement.at,
-        appended=measurement.appended_tokens,
+        appended=appended,
     )

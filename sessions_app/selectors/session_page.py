@@ -67,12 +67,16 @@ class Gauge:
     share: float
     trigger_tokens: int
     trigger_share: float
+    trigger_source: str  # where the value that decides it was set
     segments: tuple[GaugeSegment, ...]
     free: int
     origin: str
     scope: str
     measured_at: str
     appended: int
+    factor: float  # measured tokens for each estimated one
+    overhead: int  # tokens of what no entry holds
+    calibrated_by: int  # measured prompts; 0: estimates stand as they are
     awaits_measurement: bool
     expected_after: int | None
     expected_width: float
@@ -202,12 +206,16 @@ def _gauge(session: Session, running: Compaction | None) -> Gauge:
         share=share,
         trigger_tokens=session.trigger_tokens,
         trigger_share=min(1.0, session.trigger_tokens / window),
+        trigger_source=session.trigger_source,
         segments=_segments(session.composition, tokens or 0, window, is_whole=session.signal_scope == Scope.WHOLE_REQUEST),
         free=max(0, session.window - (tokens or 0)),
         origin=session.signal_origin,
         scope=session.signal_scope,
         measured_at=session.signal_measured_at,
         appended=session.signal_appended,
+        factor=round(session.calibration_factor, 2),
+        overhead=session.calibration_overhead,
+        calibrated_by=session.calibration_prompts,
         awaits_measurement=bool(checkpoint) and session.signal_measured is None,
         expected_after=expected,
         expected_width=round(100 * min(1.0, (expected or 0) / window), 2),

@@ -6,11 +6,12 @@ from typing import NamedTuple
 
 import msgspec
 
-from sessions_app.engine import boundary, signal
+from sessions_app.engine import boundary, calibration, signal
 from sessions_app.engine.boundary import Boundary
+from sessions_app.engine.calibration import NONE, Calibration, Prompt
 from sessions_app.engine.entries import Usage
 from sessions_app.engine.plan import LEAST_BLOCK_TOKENS, block_budget
-from sessions_app.engine.policy import Policy
+from sessions_app.engine.policy import Policy, ResolvedPolicy
 from sessions_app.engine.shapes import EntryShape
 from sessions_app.engine.terms import Kind, Role, SkipReason
 
@@ -37,7 +38,15 @@ def fills(tokens: Iterable[tuple[Role | str, Kind | str, int]]) -> dict[str, int
     return filled
 
 
-def fold(chosen: Boundary | SkipReason, system_tokens: int, view_tokens: int, now: signal.Signal, policy: Policy, window: int) -> Fold:
+def fold(
+    chosen: Boundary | SkipReason,
+    system_tokens: int,
+    view_tokens: int,
+    now: signal.Signal,
+    policy: Policy,
+    window: int,
+    known: Calibration = NONE,
+) -> Fold:
     """What a cut would leave of a view of `view_tokens`, of which `system_tokens` are never folded."""
     if isinstance(chosen, SkipReason):
         return Fold(reason=chosen)
@@ -47,11 +56,14 @@ def fold(chosen: Boundary | SkipReason, system_tokens: int, view_tokens: int, no
     if block >= replaced:
         return Fold(reason=SkipReason.WOULD_NOT_SHRINK)
     # A measured signal holds what no entry does (tools, system prompt): it stays, only what is folded goes.
-    return Fold(tokens=max(kept + block, now.tokens - replaced + block))
+    return Fold(tokens=max(kept + block, now.tokens - known.tokens(replaced - block)))
 
 
-def columns(now: signal.Signal, window: int, policy: Policy, composition: dict[str, int], left: Fold) -> dict[str, object]:
+def columns(
+    now: signal.Signal, window: int, resolved: ResolvedPolicy, composition: dict[str, int], left: Fold, known: Calibration
+) -> dict[str, object]:
     """The columns of the session's row."""
+    policy = resolved.policy
     return {
         "signal_tokens": now.tokens,
         "signal_origin": now.origin,
@@ -61,6 +73,10 @@ def columns(now: signal.Signal, window: int, policy: Policy, composition: dict[s
         "signal_appended": now.appended,
         "window": window,
         "trigger_tokens": policy.trigger_tokens(window),
+        "trigger_source": resolved.sources.get(policy.trigger_field(window), "default"),
+        "calibration_factor": known.factor,
+        "calibration_overhead": known.overhead,
+        "calibration_prompts": known.prompts,
         "pressure": now.tokens / window,
         "composition": composition,
         "foldable_to": left.tokens,
@@ -88,15 +104,18 @@ class Known:
         if usage is not None:
             self._measured[index] = (usage.prompt, at)
 
-    def columns(self, policy: Policy, window: int) -> dict[str, object]:
+    def columns(self, resolved: ResolvedPolicy, window: int) -> dict[str, object]:
         """The columns of the session's row."""
+        policy = resolved.policy
         off = self.off_branch
         shapes = [msgspec.structs.replace(shape, off_branch=True) if shape.index in off else shape for shape in self._shapes]
         sent = [shape for shape in shapes if shape.is_sent]
         filled = fills((shape.role, shape.kind, shape.tokens) for shape in sent)
         composition = {name: tokens for name, tokens in filled.items() if tokens}
         view_tokens = sum(composition.values())
-        now = signal.derive(measurement=self._measurement(sent), view_tokens=view_tokens)
+        measurement = self._measurement(sent)
+        known = calibration.calibrate(self._prompts(sent), base=0) if measurement else NONE
+        now = signal.derive(measurement=measurement, view_tokens=view_tokens, calibration=known)
         after_system = next((shape.index for shape in shapes if shape.role not in (Role.SYSTEM, Role.NOTICE)), 0)
         chosen = boundary.choose(
             shapes[after_system:],
@@ -105,7 +124,27 @@ class Known:
             protected_messages=policy.protected_messages,
         )
         system_tokens = sum(shape.tokens for shape in sent if shape.index < after_system)
-        return columns(now, window, policy, composition, fold(chosen, system_tokens, view_tokens, now, policy, window))
+        left = fold(chosen, system_tokens, view_tokens, now, policy, window, known)
+        return columns(now, window, resolved, composition, left, known)
+
+    def _prompts(self, sent: list[EntryShape]) -> list[Prompt]:
+        """As `selectors.measurements` finds them in the store."""
+        before: dict[int, int] = {}
+        before_message: dict[str, int] = {}
+        passed = 0
+        for shape in sent:
+            before[shape.index] = passed
+            before_message.setdefault(shape.message_key, passed)
+            passed += shape.tokens
+        found: list[Prompt] = []
+        seen = set()
+        latest = [index for index in sorted(self._measured) if index in before][-calibration.PROMPTS_LOOKED_AT :]
+        for index in latest:
+            key, prompt = self._shapes[index].message_key, self._measured[index][0]
+            if prompt and not (key and key in seen):
+                seen.add(key)
+                found.append(Prompt(measured=prompt, estimate=before_message[key] if key else before[index]))
+        return found
 
     def _measurement(self, sent: list[EntryShape]) -> signal.Measurement | None:
         """As `signals` finds it in the store."""

@@ -8,12 +8,12 @@ from django.db import transaction
 from django.db.models import Q, Sum
 
 from sessions_app import prepared
-from sessions_app.engine import boundary, signal
+from sessions_app.engine import boundary, calibration, signal
 from sessions_app.engine.entries import Checkpoint, Usage
-from sessions_app.engine.policy import Policy, window_for
+from sessions_app.engine.policy import Policy, resolve, window_for
 from sessions_app.engine.terms import Lineage, Role, SegmentKind
 from sessions_app.models import Compaction, Entry, PolicyValue, Session, SessionKind
-from sessions_app.selectors import cuts, plans
+from sessions_app.selectors import cuts, measurements, plans
 from sessions_app.services.signal_columns import MEASUREMENTS_TRIED, Fold, Known, columns, fills, fold
 
 
@@ -29,18 +29,20 @@ def refresh(session_id: uuid.UUID | str, *, added: Mapping[str, int] | None = No
         context = plans.default_context(session)
         chain = plans.load_chain(session, context)
         checkpoint = chain[-1] if chain else None
-        policy = plans.effective_policy(session).policy
+        policy = plans.effective_policy(session)
         window = _window(session)
         composition = _composition(session, checkpoint) if added is None else _with_added(session.composition, added)
-        now = signal.derive(measurement=_measurement(session, context, checkpoint), view_tokens=sum(composition.values()))
-        left = _fold(session, checkpoint, policy, window, now, composition)
-        prepared.update(Session, session.pk, **columns(now, window, policy, composition, left))
+        measurement = _measurement(session, context, checkpoint)
+        known = _calibration(session, measurement, sum(composition.values()))
+        now = signal.derive(measurement=measurement, view_tokens=sum(composition.values()), calibration=known)
+        left = _fold(session, checkpoint, policy.policy, window, now, composition, known)
+        prepared.update(Session, session.pk, **columns(now, window, policy, composition, left, known))
 
 
 def store(session: Session, known: Known) -> None:
     """The same for a session that was imported just now and is known whole: nothing is read back."""
     # Most installations have set no policy at all, and that is told in a tenth of the time.
-    policy = plans.effective_policy(session).policy if prepared.exists(PolicyValue) else Policy()
+    policy = plans.effective_policy(session) if prepared.exists(PolicyValue) else resolve(())
     prepared.save(session, **known.columns(policy, _window(session)))
 
 
@@ -92,6 +94,19 @@ def _measurement(session: Session, context: Lineage, checkpoint: Checkpoint | No
     return None
 
 
+def _calibration(session: Session, measurement: signal.Measurement | None, view_tokens: int) -> calibration.Calibration:
+    """What the measured prompts say; what they can't, as it was said before."""
+    known = calibration.Calibration(
+        factor=session.calibration_factor, overhead=session.calibration_overhead, prompts=session.calibration_prompts
+    )
+    prompts = measurements.measured_prompts(session)
+    # Which view a prompt was of is known in the context that is shown, and before the first checkpoint.
+    base = 0 if prompts and prompts[-1].context == 0 else None
+    if measurement and prompts:
+        base = view_tokens - measurement.appended_tokens - prompts[-1].estimate
+    return calibration.calibrate(prompts, base=base, known=known)
+
+
 def _divider_index(session: Session, context: Lineage) -> int:
     active_id = session.active_agent_id if context is Lineage.AGENT else session.active_console_id
     divider = Compaction.objects.filter(pk=active_id).values_list("divider_index", flat=True).first() if active_id else None
@@ -108,10 +123,16 @@ def _first_of_message(session: Session, index: int, key: str, since: int) -> int
 
 
 def _fold(
-    session: Session, checkpoint: Checkpoint | None, policy: Policy, window: int, now: signal.Signal, composition: dict[str, int]
+    session: Session,
+    checkpoint: Checkpoint | None,
+    policy: Policy,
+    window: int,
+    now: signal.Signal,
+    composition: dict[str, int],
+    known: calibration.Calibration,
 ) -> Fold:
     """About how many tokens a manual compaction would leave, or why there is nothing to fold."""
     after_system = cuts.after_system(session.pk)
     chosen = cuts.manual_cut(session.pk, checkpoint, policy, boundary.keep_budget(policy, window, now.tokens, manual=True))
     system_tokens = plans.tokens_between(session.pk, 0, after_system - 1) if after_system else 0
-    return fold(chosen, system_tokens, sum(composition.values()), now, policy, window)
+    return fold(chosen, system_tokens, sum(composition.values()), now, policy, window, known)
