@@ -22,12 +22,17 @@ def run(name: str, *arguments: object, **options: object) -> tuple[str, str, int
     return out.getvalue(), err.getvalue(), end
 
 
+def embedded(data_dir: Path, **changes: str) -> dict[str, str]:
+    """The environment of a process that runs the embedded form on a data directory, whatever form the tests run on."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PALIMPSEST_", "DJANGO_", "PYTEST_"))}
+    return kept | {"PALIMPSEST_DATA_DIR": str(data_dir)} | changes
+
+
 def shell(data_dir: Path, *arguments: object, given: str = "", **environment: str) -> subprocess.CompletedProcess[str]:
     """`manage.py` with these arguments, as a process of its own on a data directory."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PALIMPSEST_", "DJANGO_", "PYTEST_"))}
     return subprocess.run(
         [sys.executable, str(ROOT / "manage.py"), *map(str, arguments)],
-        env=kept | {"PALIMPSEST_DATA_DIR": str(data_dir)} | environment,
+        env=embedded(data_dir, **environment),
         input=given,
         capture_output=True,
         text=True,

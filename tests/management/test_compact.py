@@ -19,9 +19,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @pytest.fixture(autouse=True)
-def _queue_of_nobody(monkeypatch, settings):
-    """The command runs the attempt itself, as it does where a queue does not leave its process; `tests/distributed` has workers."""
-    settings.CELERY_BROKER_URL = "memory://localhost/"
+def _queue_of_nobody(monkeypatch):
     monkeypatch.setattr("sessions_app.queue.enqueue", lambda *task: None)
 
 

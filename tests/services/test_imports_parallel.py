@@ -1,19 +1,18 @@
-import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from tests.management.commands import embedded
 from tests.readers.rows import answer, encode, prompt
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
 def manage(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "PALIMPSEST_DATA_DIR": str(folder / "data")}
-    environment.pop("DJANGO_SETTINGS_MODULE", None)
-    return subprocess.run([sys.executable, "manage.py", *arguments], cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    command = [sys.executable, "manage.py", *arguments]
+    return subprocess.run(command, cwd=ROOT, env=embedded(folder / "data"), capture_output=True, text=True, check=False)
 
 
 @pytest.mark.slow

@@ -1,6 +1,5 @@
 """Folders that are followed, on a real file system: what comes, grows, is replaced or goes away, and what may go wrong."""
 
-import os
 import signal
 import subprocess
 import sys
@@ -19,6 +18,7 @@ from sessions_app.permissions import ActionRefused, NoAccess
 from sessions_app.services.watched_files import WatchedFiles
 from sessions_app.services.watched_folders import Turns, is_polled
 from sessions_app.services.watching import Watch, WatchStatus, check_folders
+from tests.management.commands import embedded
 from tests.readers.rows import SESSION, answer, encode, prompt
 from tests.services.compaction_scenes import wait_until
 
@@ -165,8 +165,7 @@ def test_who_may_not_import_may_not_follow(tmp_path):
 def test_the_command_takes_in_follows_and_stops_on_a_signal(tmp_path):
     folder = tmp_path / "sessions"
     add(folder / f"{SESSION}.jsonl", prompt("u1", None, timestamp=datetime.now(UTC).isoformat()))
-    environment = {**os.environ, "PALIMPSEST_DATA_DIR": str(tmp_path / "data"), "PYTHONUNBUFFERED": "1"}
-    environment.pop("DJANGO_SETTINGS_MODULE", None)
+    environment = embedded(tmp_path / "data", PYTHONUNBUFFERED="1")
     command = [sys.executable, "manage.py", "watch", str(folder)]
     process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     assert process.stdout is not None
