@@ -29,15 +29,16 @@ class Command(SessionCommand):
         where = parser.add_mutually_exclusive_group()
         where.add_argument("--generation", type=count, metavar="N", help="the checkpoint to show; 0 for none")
         where.add_argument("--none", action="store_true", help="no checkpoint of this console")
+        parser.add_argument("--as-it-was", action="store_true", help="with the pins and exclusions of that time, not today's")
 
     def run(self, options: Mapping[str, Any]) -> Exit:
         before = self.session.active_console
         wanted = None if options["none"] else options["generation"]
         if wanted is None and not options["none"]:
             wanted = _one_back(before)
-        session = revert(actor=self.actor, session=self.session, generation=wanted or None)
+        session = revert(actor=self.actor, session=self.session, generation=wanted or None, as_it_was=options["as_it_was"])
         now = session.active_console or session.active_agent
-        is_changed = session.active_console_id != (before.pk if before else None)
+        is_changed = session.active_console_id != (before.pk if before else None) or session.overrides != self.session.overrides
         if self.out.is_json:
             self.out.document(
                 {
