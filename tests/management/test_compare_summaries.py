@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from sessions_app.events import deferred
 from sessions_app.events.actors import system_actor
 from sessions_app.management.exits import CommandFailure, Exit
 from sessions_app.models import Event
@@ -47,6 +48,7 @@ def test_of_recorded_sessions_ours_keeps_as_many_facts_in_no_more_tokens_and_mak
         assert ours["tokens"] <= agent["tokens"] * 1.02, one
         assert ours["kept"] + ours["paraphrased"] >= agent["kept"] + agent["paraphrased"], one
     assert found["total"]["ours"]["kept"] == sum(one["ours"]["kept"] for one in found["comparisons"])
+    assert deferred.flush()
     seen = set(Event.objects.filter(type="session.viewed").values_list("target_id", flat=True))
     assert {one["session"] for one in found["comparisons"]} <= seen
     session = max(found["comparisons"], key=lambda one: one["agent"]["tokens"])["session"]
