@@ -49,7 +49,9 @@ def test_a_sync_only_middleware_is_an_error(settings):
     assert ids(checks.middleware_is_async_capable()) == ["palimpsest.E001"]
 
 
-@pytest.mark.parametrize(("broker", "database", "said"), [(REDIS, POSTGRESQL, "the broker is shared"), (MEMORY, POSTGRESQL, "the database is shared")])
+@pytest.mark.parametrize(
+    ("broker", "database", "said"), [(REDIS, POSTGRESQL, "the broker is shared"), (MEMORY, POSTGRESQL, "the database is shared")]
+)
 def test_anything_shared_with_a_layer_for_one_process_is_an_error_that_names_it(form, broker, database, said):
     form(broker, database)
     messages = checks.live_updates_reach_every_process()
