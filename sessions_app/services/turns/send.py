@@ -139,5 +139,5 @@ def _tell(event_type: EventType, actor: Actor, turn: Turn, **facts: object) -> N
 
 
 def _title(text: str) -> str:
-    line = " ".join(text.split())
+    line = "".join(letter for letter in " ".join(text.split()) if letter.isprintable())
     return line if len(line) <= TITLE_CHARS else f"{line[:TITLE_CHARS].rpartition(' ')[0] or line[:TITLE_CHARS]} …"
