@@ -17,6 +17,7 @@ from sessions_app.services.compactions.cancel import UnknownCompaction
 from sessions_app.services.compactions.drafts import DraftBlocked, DraftChanged, InvalidSummary, NotADraft
 from sessions_app.services.compactions.request import CompactUnavailable, InvalidRequest, SessionBusy
 from sessions_app.services.compactions.revert import CompactionUnderWay, UnknownGeneration
+from sessions_app.services.forks import InvalidFork
 from sessions_app.services.overrides import CannotOverride
 from sessions_app.services.turns.send import InvalidMessage, TurnRefused, UnknownTurn
 from sessions_app.services.turns.sessions import InvalidSession
@@ -78,6 +79,7 @@ _ENDS: dict[type[Exception], Exit] = {
     LookupError: Exit.NOT_FOUND,
     InvalidRequest: Exit.USAGE,
     CompactUnavailable: Exit.USAGE,
+    InvalidFork: Exit.USAGE,
     InvalidSummary: Exit.USAGE,
     CannotOverride: Exit.USAGE,
     NotADraft: Exit.NOTHING_TO_DO,

@@ -7,6 +7,7 @@ from itertools import islice
 
 import msgspec
 
+from sessions_app.engine import overrides
 from sessions_app.engine.steps import Commit
 from sessions_app.engine.terms import Status
 from sessions_app.models import Compaction, Draft, Entry, Session, SummaryVersion, short
@@ -108,6 +109,9 @@ def fitness(compaction: Compaction) -> Fitness:
         return Fitness(
             f"The entries before entry {boundary:,} changed after this draft was made, so its summary fits them no more.", is_stale=True
         )
+    excluded = overrides.folded_of(plans.overrides_of(session), result_of(compaction).segments, boundary)
+    if excluded:
+        return Fitness(f"Entry {min(excluded):,}, which it folds, was excluded after this draft was made.", is_stale=True)
     in_force = session.active_console or session.active_agent
     if (in_force.pk if in_force else None) == draft.built_on_id:
         return Fitness()

@@ -81,6 +81,7 @@ def store(held: Claim, result: Commit, in_force: InForce, off_branch: Collection
         )
         first = _add_version(compaction, result, 1, author=result.summariser or result.summary_source)
         columns = result_columns(result) | {"phase": Phase.COMMIT, "parent_id": in_force.checkpoint_id, "deadline_at": None}
+        columns["override_version"] = in_force.override_version
         if not move(compaction.pk, Status.DRAFTED, token=held.token, **columns):
             raise LeaseLost
         give_back(compaction.pk)
@@ -144,7 +145,7 @@ def commit_draft(*, actor: Actor, session: Session, compaction_id: uuid.UUID, ve
         ended: Ended | None = msgspec.structs.replace(STALE, explanation=f"{fitness.why} Nothing of it was used.")
         held = None if fitness.is_stale else lease.retake(compaction.pk, session.pk)
         if held is not None:
-            in_force = InForce(console_id=compaction.draft.built_on_id, agent_id=None)
+            in_force = InForce(console_id=compaction.draft.built_on_id, agent_id=None, override_version=compaction.override_version)
             ended = commit(held, _as_of_now(compaction, latest), in_force, compaction.draft.off_branch, actor=actor)
         elif not fitness.is_stale:
             raise CompactionUnderWay(
