@@ -35,6 +35,7 @@ class Action(StrEnum):
     EXCLUDE = "exclude"
     MESSAGE = "message"
     INTERRUPT = "interrupt"
+    RESET_BREAKER = "reset_breaker"  # let automatic compaction start again
     AUDIT = "audit"
     MANAGE_USERS = "manage_users"
     MANAGE_POLICIES = "manage_policies"
@@ -49,6 +50,7 @@ _SUPPORT = _OPERATOR | {
     Action.FORK,
     Action.MESSAGE,
     Action.INTERRUPT,
+    Action.RESET_BREAKER,
     Action.PIN,
     Action.EXCLUDE,
 }

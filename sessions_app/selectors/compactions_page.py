@@ -5,17 +5,26 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 from django.db.models import F
 
-from sessions_app.engine.terms import Lineage, SegmentKind
+from sessions_app.engine.steps import RungReport, SummariserTry
+from sessions_app.engine.terms import Lineage, Rung, SegmentKind
 from sessions_app.models import Compaction, Event, Session
 from sessions_app.selectors.compaction_panel import CompactionPanel, panel_of
 from sessions_app.selectors.history import CheckpointRow, checkpoint_rows
 from sessions_app.selectors.retention import FactNumbers, RetentionReport, numbers_of, report_of
+from sessions_app.selectors.verdicts import Evaluation, evaluation_in
 
 PAGE_ATTEMPTS = 100
 MAX_EVENTS = 200
 MAX_LISTED = 30
+_RUNG_WORDS = {
+    Rung.CLEAR: "clear old results",
+    Rung.SUMMARISE: "summarise",
+    Rung.TRIM: "trim without a summary",
+    Rung.EMERGENCY: "emergency view, for one request",
+}
 _LONG = ("summary", "policy", "mechanical_state", "instructions", "retention", "unsupported")
 
 
@@ -52,6 +61,38 @@ class StateList:
 
 
 @dataclass(frozen=True)
+class RungLine:
+    """A rung of the ladder that an attempt tried: what it made of the view, and why that was not enough."""
+
+    rung: str
+    tokens_before: int
+    tokens_after: int
+    entries: int
+    note: str
+
+    @property
+    def name(self) -> str:
+        """The rung as a person reads it."""
+        return _RUNG_WORDS[Rung(self.rung)]
+
+    @property
+    def saved(self) -> int:
+        return self.tokens_before - self.tokens_after
+
+
+@dataclass(frozen=True)
+class TriedLine:
+    """One call of a summariser. `refused`: why its answer was not used; the tokens are what a provider measured."""
+
+    summariser: str
+    model: str
+    chunk_index: int
+    refused: str
+    prompt_tokens: int | None
+    answer_tokens: int | None
+
+
+@dataclass(frozen=True)
 class AttemptDetail:
     """One attempt, opened."""
 
@@ -66,11 +107,18 @@ class AttemptDetail:
     policy: tuple[tuple[str, str, str], ...]
     state: tuple[StateList, ...]
     events: tuple[Event, ...]
-    tried: tuple[str, ...]
+    evaluation: Evaluation | None  # why it fired; None where a person asked
+    rungs: tuple[RungLine, ...]
+    tried: tuple[TriedLine, ...]
     earlier: CheckpointRow | None
     can_be_restored: bool
     started_from: str
     report: RetentionReport | None = None
+
+    @property
+    def has_refusals(self) -> bool:
+        """Whether an answer of a summariser was not used."""
+        return any(call.refused for call in self.tried)
 
     @property
     def revert_to(self) -> int:
@@ -123,11 +171,31 @@ def attempt_detail(session: Session, compaction_id: uuid.UUID) -> AttemptDetail 
         policy=_policy(compaction.policy),
         state=state_lists(compaction.mechanical_state),
         events=tuple(Event.objects.filter(compaction_id=compaction.pk).order_by("seq")[:MAX_EVENTS]),
-        tried=tuple(dict.fromkeys(str(tried["summariser"]) for tried in compaction.summarisers_tried)),
+        evaluation=evaluation_in(compaction.evaluation),
+        rungs=tuple(_rung(rung) for rung in compaction.rungs),
+        tried=tuple(_tried(tried) for tried in compaction.summarisers_tried),
         earlier=others.get(compaction.parent.generation or 0) if compaction.parent else None,
         can_be_restored=is_checkpoint and compaction.lineage == Lineage.CONSOLE and compaction.pk != session.active_console_id,
         started_from=f"#{compaction.parent.generation}" if compaction.parent else "the whole history",
         report=report_of(compaction),
+    )
+
+
+def _rung(stored: dict[str, Any]) -> RungLine:
+    rung = msgspec.convert(stored, RungReport)
+    return RungLine(rung.rung, rung.tokens_before, rung.tokens_after, rung.entries, rung.note)
+
+
+def _tried(stored: dict[str, Any]) -> TriedLine:
+    tried = msgspec.convert(stored, SummariserTry)
+    usage = tried.usage
+    return TriedLine(
+        summariser=tried.summariser,
+        model=tried.model if tried.model not in tried.summariser else "",
+        chunk_index=tried.chunk_index,
+        refused=tried.refused,
+        prompt_tokens=usage.prompt if usage else None,
+        answer_tokens=usage.output if usage else None,
     )
 
 

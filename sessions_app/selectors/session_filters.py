@@ -8,6 +8,7 @@ from typing import Any
 from django.core.cache import cache
 from django.db.models import Count, F, Q
 
+from sessions_app.engine.breaker import OPENS_AT
 from sessions_app.models import Session, SessionKind, SessionStatus
 from sessions_app.selectors.agents import agent_name
 
@@ -22,7 +23,10 @@ VIEWS: dict[str, tuple[str, Q]] = {
     "": ("All", Q()),
     "attention": (
         "Needs attention",
-        Q(status__in=(SessionStatus.WAITING, SessionStatus.FAILED)) | Q(pressure__gte=ATTENTION_PRESSURE),
+        Q(status__in=(SessionStatus.WAITING, SessionStatus.FAILED))
+        | Q(pressure__gte=ATTENTION_PRESSURE)
+        | Q(breaker_failures__gte=OPENS_AT)
+        | ~Q(refill_warning=""),
     ),
     "live": ("Live", Q(status__in=LIVE_STATUSES) | Q(running__isnull=False)),
     "pressure": ("Under pressure", Q(signal_tokens__gte=F("trigger_tokens"))),

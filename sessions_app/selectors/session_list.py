@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from sessions_app.engine.breaker import OPENS_AT
 from sessions_app.engine.terms import Origin
 from sessions_app.models import Session, SessionStatus
 from sessions_app.models.session import SessionQuerySet
@@ -25,6 +26,7 @@ _COLUMNS = (
     "title", "agent", "model", "kind", "status", "labels", "entry_count", "compaction_count", "failure_count", "warning_count",
     "signal_tokens", "signal_origin", "signal_scope", "signal_measured_at", "window", "trigger_tokens", "pressure",
     "last_activity_at", "project__name", "running__chunk_index", "running__chunk_count", "relation",
+    "breaker_failures", "refill_warning",
 )  # fmt: skip
 
 
@@ -65,6 +67,7 @@ class SessionRow:
     failures: int
     warnings: int
     relation: str = ""  # `fork`, `continuation`, or empty
+    attention: str = ""  # why automatic compaction needs somebody's attention
 
 
 @dataclass(frozen=True)
@@ -160,7 +163,14 @@ def _row(session: Session) -> SessionRow:
         failures=session.failure_count,
         warnings=session.warning_count,
         relation=session.relation,
+        attention=_attention(session),
     )
+
+
+def _attention(session: Session) -> str:
+    if session.breaker_failures >= OPENS_AT:
+        return f"The last {session.breaker_failures} automatic compactions failed"
+    return session.refill_warning
 
 
 def meter_of(session: Session) -> Meter:

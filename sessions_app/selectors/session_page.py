@@ -8,6 +8,7 @@ from sessions_app.engine.terms import Scope, SkipReason, Status
 from sessions_app.models import Compaction, Session, SessionKind, SessionRelation, SessionStatus
 from sessions_app.selectors.agents import agent_name
 from sessions_app.selectors.followed import session_cursor
+from sessions_app.selectors.verdicts import Evaluation, Resting, awaited, evaluation_of, resting_of
 
 WHOSE_CONTEXT = {
     SessionKind.IMPORTED: "imported: compacting changes this console's view only",
@@ -129,6 +130,9 @@ class SessionHeader:
     is_origin_known: bool  # the session that they were copied from is stored: what they cost is counted there
     gauge: Gauge
     button: CompactButton
+    evaluation: Evaluation | None
+    evaluation_awaited: str
+    resting: Resting
 
 
 def header(session_id: uuid.UUID | str) -> SessionHeader:
@@ -167,6 +171,9 @@ def header_of(session: Session, seq: int) -> SessionHeader:
         is_origin_known=session.parent_id is not None,
         gauge=_gauge(session, running),
         button=_button(session, running),
+        evaluation=evaluation_of(session),
+        evaluation_awaited=awaited(session),
+        resting=resting_of(session),
     )
 
 

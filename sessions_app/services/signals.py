@@ -14,6 +14,7 @@ from sessions_app.engine.policy import Policy, resolve, window_for
 from sessions_app.engine.terms import Lineage, Role, SegmentKind
 from sessions_app.models import Compaction, Entry, PolicyValue, Session, SessionKind
 from sessions_app.selectors import cuts, measurements, plans
+from sessions_app.services import evaluations
 from sessions_app.services.signal_columns import MEASUREMENTS_TRIED, Fold, Known, columns, fills, fold
 
 
@@ -36,14 +37,16 @@ def refresh(session_id: uuid.UUID | str, *, added: Mapping[str, int] | None = No
         known = _calibration(session, measurement, sum(composition.values()))
         now = signal.derive(measurement=measurement, view_tokens=sum(composition.values()), calibration=known)
         left = _fold(session, checkpoint, policy.policy, window, now, composition, known)
-        prepared.update(Session, session.pk, **columns(now, window, policy, composition, left, known))
+        told = columns(now, window, policy, composition, left, known)
+        prepared.update(Session, session.pk, **told, **evaluations.watched(session.kind, told, policy.policy))
 
 
 def store(session: Session, known: Known) -> None:
     """The same for a session that was imported just now and is known whole: nothing is read back."""
     # Most installations have set no policy at all, and that is told in a tenth of the time.
     policy = plans.effective_policy(session) if prepared.exists(PolicyValue) else resolve(())
-    prepared.save(session, **known.columns(policy, _window(session)))
+    told = known.columns(policy, _window(session))
+    prepared.save(session, **told, **evaluations.watched(session.kind, told, policy.policy))
 
 
 def _window(session: Session) -> int:

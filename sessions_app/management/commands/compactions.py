@@ -1,6 +1,7 @@
 """`manage.py compactions SESSION`: the ledger of a session, and one attempt opened."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 from typing import Any
 
 from django.core.management.base import CommandParser
@@ -10,7 +11,7 @@ from sessions_app.management.base import SessionCommand
 from sessions_app.management.exits import CommandFailure, Exit
 from sessions_app.management.output import Column
 from sessions_app.management.shapes import Shape, attempt_shape
-from sessions_app.selectors.compactions_page import AttemptDetail, LedgerRow, attempt_detail, ledger_page
+from sessions_app.selectors.compactions_page import AttemptDetail, LedgerRow, RungLine, attempt_detail, ledger_page
 from sessions_app.services.access import record_view
 
 COLUMNS = (
@@ -114,19 +115,33 @@ def detail_shape(detail: AttemptDetail) -> Shape:
         "block": detail.block,
         "state": [{"name": one.name, "total": one.total, "lines": one.lines} for one in detail.state],
         "policy": {field: {"value": value, "source": source} for field, value, source in detail.policy},
-        "summarisers_tried": detail.tried,
+        "why": detail.evaluation.explanation if detail.evaluation else None,
+        "rungs": [_rung_shape(rung) for rung in detail.rungs],
+        "summarisers_tried": tuple(dict.fromkeys(call.summariser for call in detail.tried)),
+        "summary_calls": [asdict(call) for call in detail.tried],
     }
+
+
+def _rung_shape(rung: RungLine) -> Shape:
+    sizes = {"tokens_before": rung.tokens_before, "tokens_after": rung.tokens_after, "entries": rung.entries}
+    return {"rung": rung.rung} | sizes | {"note": rung.note}
 
 
 def _facts(detail: AttemptDetail) -> Iterator[tuple[str, object]]:
     attempt = detail.row.attempt
-    yield "why", attempt.explanation
+    yield "why", attempt.explanation or (detail.evaluation.explanation if detail.evaluation else "")
     yield "requested by", attempt.requested_by
     yield "started from", detail.started_from
     yield "boundary", detail.boundary_index
     yield "folded", f"{attempt.entries_folded:,} entries, {attempt.entries_kept:,} kept"
     yield "tokens", f"{_tokens(attempt.tokens_before)} before ({attempt.before_origin} {attempt.before_scope})"
     yield "tokens", f"{_tokens(attempt.tokens_after)} after ({attempt.after_origin} {attempt.after_scope})"
+    for rung in detail.rungs:
+        sizes = f"{rung.tokens_before:,} → {rung.tokens_after:,} tokens, {rung.entries:,} entries"
+        yield "rung", f"{rung.name}: {sizes}{f'. {rung.note}' if rung.note else ''}"
+    for call in detail.tried:
+        if call.refused:
+            yield "not used", f"{call.summariser}, chunk {call.chunk_index}: {call.refused}"
     yield "summary by", attempt.summariser
     yield "instructions", detail.instructions
     for warning in attempt.warnings:
