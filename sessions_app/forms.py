@@ -145,6 +145,7 @@ class HistoryForm(forms.Form):
     at = forms.IntegerField(min_value=0, max_value=10**9, required=False)
     before = forms.IntegerField(min_value=0, max_value=10**9, required=False)
     start = forms.IntegerField(min_value=0, max_value=10**9, required=False)
+    at_view = forms.IntegerField(min_value=0, max_value=10**9, required=False)
 
     def options(self) -> HistoryOptions:
         """What is asked for. Raises `BadRequest` when a field holds a value that it cannot have."""
@@ -159,6 +160,7 @@ class HistoryForm(forms.Form):
             at=data["at"],
             before=data["before"],
             start=data["start"],
+            at_view=data["at_view"],
         )
 
 

@@ -2,7 +2,7 @@
 
 import uuid
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from django.urls import reverse
@@ -48,6 +48,7 @@ class MessageView:
     text: str = ""
     kind: str = "text"
     source: int | None = None
+    is_pinned: bool = False
 
 
 class Choice(NamedTuple):
@@ -295,8 +296,15 @@ def _item_view(layout: _Layout, item: HistoryItem, *, is_line: bool) -> ItemView
         body=None if is_line else layout.bodies[item.index],
         line=line,
         is_mono=is_mono,
-        choices=() if item.entry.role is Role.SYSTEM else _CHOICES.get(layout.fate(item).fate, (_PIN, _EXCLUDE)),
+        choices=_choices(layout, item),
     )
+
+
+def _choices(layout: _Layout, item: HistoryItem) -> tuple[Choice, ...]:
+    """What may be decided about an entry. A decision is about today, so that there is none on a page of the past."""
+    if item.entry.role is Role.SYSTEM or layout.page.upto is not None:
+        return ()
+    return _CHOICES.get(layout.fate(item).fate, (_PIN, _EXCLUDE))
 
 
 def role_words(item: HistoryItem, *, is_line: bool = False) -> str:
@@ -330,7 +338,8 @@ def line_of(item: HistoryItem) -> tuple[str, bool]:
 
 def _messages(layout: _Layout, item: HistoryItem, *, source: int | None = None) -> Iterator[MessageView]:
     """What the model gets of an entry and its results."""
-    yield _message(item, source)
+    checkpoint = layout.page.checkpoint
+    yield replace(_message(item, source), is_pinned=checkpoint is not None and item.index in checkpoint.pinned)
     shows_output = layout.page.options.detail is Detail.EVERYTHING
     for result in item.results:
         fate = layout.page.fates.get(result.index)

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+import msgspec
+
 from sessions_app.engine.entries import Checkpoint
 from sessions_app.engine.overrides import Overrides
 from sessions_app.engine.terms import Lineage
@@ -9,6 +11,7 @@ from sessions_app.events.log import session_stream
 from sessions_app.events.types import EventType
 from sessions_app.models import Compaction, Event, Session
 from sessions_app.selectors import plans
+from sessions_app.selectors.view_stream import clipped
 
 NO_GENERATION = 0
 
@@ -27,6 +30,14 @@ class ChosenView:
     @property
     def checkpoint(self) -> Checkpoint | None:
         return self.chain[-1] if self.chain else None
+
+    def clipped(self) -> tuple[Checkpoint, ...]:
+        """The chain with the last plan as it was: nothing in it comes after `upto`."""
+        if self.upto is None or not self.chain:
+            return self.chain
+        last = self.chain[-1]
+        segments = tuple(place for segment in last.segments if (place := clipped(segment, self.upto)) is not None)
+        return (*self.chain[:-1], msgspec.structs.replace(last, segments=segments))
 
     @property
     def generation(self) -> int:
@@ -72,7 +83,8 @@ def _view_at(session: Session, context: Lineage | None, at: int) -> ChosenView:
 
 def _console_at(session: Session, at: int) -> Compaction | None:
     """The checkpoint of this console that was in force when an entry was the newest, as the session's events tell it."""
-    checkpoints = Compaction.objects.filter(session=session, generation__isnull=False).in_bulk()
+    columns = ("session", "generation", "lineage", "divider_index")
+    checkpoints = Compaction.objects.filter(session=session, generation__isnull=False).only(*columns).in_bulk()
     told = (EventType.COMPACTION_PERSISTED, EventType.COMPACTION_REVERTED, EventType.ENTRIES_APPENDED)
     events = Event.objects.filter(stream=session_stream(session.pk), type__in=told).order_by("seq")
     in_force: Compaction | None = None

@@ -11,6 +11,7 @@ from sessions_app.engine.shapes import EntryShape
 from sessions_app.engine.terms import Lineage, SegmentKind
 from sessions_app.models import Compaction, Session
 from sessions_app.selectors import plans
+from sessions_app.selectors.chosen_view import chosen_view
 from sessions_app.selectors.history_window import Detail, EntryWindow, HistoryItem, WindowPlace, entry_window, read_items
 
 NO_GENERATION = 0
@@ -44,6 +45,12 @@ class HistoryOptions:
     before: int | None = None
     start: int | None = None
     last: int | None = None  # with `start`: the window ends with this entry
+    at_view: int | None = None  # everything as it was when this entry was the newest
+
+    @property
+    def names_a_place(self) -> bool:
+        """Whether it says which entries to show."""
+        return not (self.at is None and self.before is None and self.start is None and self.at_view is None)
 
 
 @dataclass(frozen=True)
@@ -95,6 +102,7 @@ class HistoryPage:
     head: tuple[HistoryItem, ...]
     entry_count: int
     view_tokens: int
+    upto: int | None = None  # the page shows everything as it was when this entry was the newest
 
     @property
     def generation(self) -> int:
@@ -113,11 +121,15 @@ class HistoryPage:
 def history_page(session: Session, options: HistoryOptions) -> HistoryPage:
     """The window that the options ask for. A dozen queries at most, whatever the length of the history.
 
-    Raises `LookupError` for a generation that the session does not have.
+    Raises `LookupError` for a generation or an entry that the session does not have.
     """
     context = options.context or plans.default_context(session)
     committed = _committed(session)
-    chain = _chain(session, context, options.generation, committed)
+    if options.at_view is None:
+        chain = _chain(session, context, options.generation, committed)
+    else:
+        then = chosen_view(session, context=options.context, at=options.at_view)
+        context, chain = then.context, then.clipped()
     checkpoint = chain[-1] if chain else None
     layout = options.layout or (Layout.SPLIT if checkpoint and checkpoint.generation else Layout.CANONICAL)
     window = entry_window(session.pk, _place(options, layout, checkpoint))
@@ -136,12 +148,16 @@ def history_page(session: Session, options: HistoryOptions) -> HistoryPage:
         block=block,
         head=_head(session, checkpoint, window, layout),
         entry_count=session.entry_count,
-        view_tokens=_view_tokens(session, checkpoint, is_default=options.generation is None and options.context is None),
+        view_tokens=_view_tokens(session, checkpoint, options),
+        upto=options.at_view,
     )
 
 
-def _view_tokens(session: Session, checkpoint: Checkpoint | None, *, is_default: bool) -> int:
+def _view_tokens(session: Session, checkpoint: Checkpoint | None, options: HistoryOptions) -> int:
     """The estimate of the view; of the default one it stands in the session's row."""
+    if checkpoint is None and options.at_view is not None:
+        return plans.tokens_between(session.pk, 0, options.at_view)
+    is_default = options.generation is None and options.context is None and options.at_view is None
     if is_default and session.composition:
         return sum(session.composition.values())
     return plans.view_tokens(session, checkpoint)
@@ -216,15 +232,10 @@ def _place(options: HistoryOptions, layout: Layout, checkpoint: Checkpoint | Non
     floor = checkpoint.boundary_index if checkpoint and layout is Layout.VIEW else 0
     at = None if options.at is None else max(options.at, floor)
     start = None if options.start is None else max(options.start, floor)
-    place = WindowPlace(at=at, before=options.before, start=start, last=options.last, detail=options.detail, floor=floor)
-    if (
-        options.at is None
-        and options.before is None
-        and options.start is None
-        and checkpoint
-        and checkpoint.generation
-        and layout is Layout.SPLIT
-    ):
+    place = WindowPlace(
+        at=at, before=options.before, start=start, last=options.last, detail=options.detail, floor=floor, ceiling=options.at_view
+    )
+    if not options.names_a_place and checkpoint and checkpoint.generation and layout is Layout.SPLIT:
         return replace(place, at=checkpoint.boundary_index, lead=BOUNDARY_LEAD)
     return place
 

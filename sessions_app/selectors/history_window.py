@@ -96,6 +96,7 @@ class WindowPlace:
     last: int | None = None  # with `start`: the same window once more, whatever its length was
     detail: Detail = Detail.EVERYTHING
     floor: int = 0  # nothing before this index is shown
+    ceiling: int | None = None  # nothing after this index is shown
     lead: int = LEAD_ENTRIES  # entries before `at`
     limit: int = WINDOW_ENTRIES
 
@@ -136,6 +137,8 @@ def _shown(session_id: uuid.UUID, place: WindowPlace) -> QuerySet[EntryRow]:
     rows = _columns(EntryRow.objects.filter(session_id=session_id))
     if place.floor:
         rows = rows.filter(index__gte=place.floor)
+    if place.ceiling is not None:
+        rows = rows.filter(index__lte=place.ceiling)
     if place.detail is Detail.PROMPTS:
         rows = rows.filter(
             Q(role__in=[Role.USER, Role.ASSISTANT], kind=Kind.MESSAGE, meta=False) | Q(kind__in=[Kind.COMPACTED, Kind.SUMMARY]),
@@ -150,7 +153,7 @@ def _rows(session_id: uuid.UUID, place: WindowPlace) -> tuple[list[EntryRow], bo
     if place.before is not None:
         rows = list(shown.filter(index__lt=place.before).order_by("-index")[: limit + 1])
         rows, has_earlier = _from_a_call(list(reversed(rows)), limit)
-        return rows, has_earlier, True
+        return rows, has_earlier, place.ceiling is None or (bool(rows) and rows[-1].index < place.ceiling)
     if place.start is None and place.at is None:
         rows = list(shown.order_by("-index")[: limit + 1])
         rows, has_earlier = _from_a_call(list(reversed(rows)), limit)

@@ -95,6 +95,8 @@ def outline(session_id: uuid.UUID, page: HistoryPage) -> Outline:
     """At most a hundred user turns around the window; one query over the index of user messages."""
     here = page.window.first or 0
     turns = Entry.objects.filter(session_id=session_id, role=Role.USER, kind=Kind.MESSAGE, meta=False, off_branch=False)
+    if page.upto is not None:
+        turns = turns.filter(index__lte=page.upto)
     head = turns.annotate(head=Substr("parts", 1, _READ_CHARS)).values_list("index", "head")
     earliest = Subquery(turns.filter(index__lt=here).order_by("-index").values("index")[TURNS_EACH_WAY : TURNS_EACH_WAY + 1])
     around = list(head.filter(index__gte=Coalesce(earliest, 0)).order_by("index")[: 2 * TURNS_EACH_WAY + 2])

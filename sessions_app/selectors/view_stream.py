@@ -25,13 +25,13 @@ def stream_view(
     Reads entries page by page; `whole` fetches shortened texts from their blobs.
     """
     segments = checkpoint.segments if checkpoint else _EVERYTHING
-    places = [place for place in (_clipped(segment, upto) for segment in segments) if place is not None]
+    places = [place for place in (clipped(segment, upto) for segment in segments) if place is not None]
     awaited = _Awaited(session_id, keep)
     items = awaited.watching(_items(session_id, places, whole=whole))
     return view.stream(items, checkpoint, awaited, keep=keep)
 
 
-def _clipped(segment: Segment, upto: int | None) -> Segment | None:
+def clipped(segment: Segment, upto: int | None) -> Segment | None:
     """A segment without what comes after an entry; None when nothing of it is left."""
     if upto is None or segment.first is None:
         return segment

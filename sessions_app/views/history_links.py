@@ -29,6 +29,25 @@ class Link:
 
 
 @dataclass(frozen=True)
+class Moment:
+    """The place in time that is shown, and the way to others. `fields` keep the rest of the address; `marks` are of 1000."""
+
+    entry: int
+    newest: int
+    is_past: bool
+    now: str
+    base: str
+    fields: tuple[tuple[str, str], ...]
+    marks: tuple[int, ...]
+    since: str  # what the generation that was in force changed
+
+    @property
+    def left_out(self) -> int:
+        """Entries that came later."""
+        return self.newest - self.entry
+
+
+@dataclass(frozen=True)
 class HistoryLinks:
     """All choices of a history page."""
 
@@ -44,6 +63,7 @@ class HistoryLinks:
     place: str
     turn: str  # the address of an entry in this layout, but for its index at the end
     splits: bool
+    moment: Moment
 
 
 def history_links(session_id: uuid.UUID, page: HistoryPage, asked: QueryDict) -> HistoryLinks:
@@ -73,18 +93,49 @@ def history_links(session_id: uuid.UUID, page: HistoryPage, asked: QueryDict) ->
         if len(page.contexts) > 1
         else (),
         context_words=f"shown: {_CONTEXT_WORDS[page.context]}"
-        if page.checkpoint
+        if page.generation
         else "shown: the whole history, as if nothing were folded",
         boundary=url(at=page.boundary_index, before=None, start=None),
-        newest=url(at=None, before=page.entry_count, start=None),
+        newest=url(at=None, before=page.entry_count if page.upto is None else page.upto + 1, start=None),
         place=_address(base, asked, {"at": 0, "before": None, "start": None}),
         turn=f"{base}?{query}&at=" if (query := _query(asked, dict.fromkeys(PLACE))) else f"{base}?at=",
         splits=page.layout is Layout.SPLIT,
+        moment=_moment(base, page, asked),
     )
 
 
+def _moment(base: str, page: HistoryPage, asked: QueryDict) -> Moment:
+    newest = max(0, page.entry_count - 1)
+    kept = QueryDict(_query(asked, dict.fromkeys((*PLACE, "at_view", "generation"))))
+    places = (row.divider_index for row in page.checkpoints if row.divider_index is not None)
+    return Moment(
+        entry=newest if page.upto is None else page.upto,
+        newest=newest,
+        is_past=page.upto is not None,
+        now=_address(base, asked, dict.fromkeys((*PLACE, "at_view"))),
+        base=base,
+        fields=tuple((name, value) for name, values in kept.lists() for value in values),
+        marks=tuple(dict.fromkeys(round(1000 * place / max(1, newest)) for place in places)),
+        since=_since(page),
+    )
+
+
+def _since(page: HistoryPage) -> str:
+    """What the shown view lacks or keeps against the one before its generation, in words."""
+    row = next((row for row in page.checkpoints if row.generation == page.generation), None)
+    held = page.checkpoint
+    told = [
+        (row.entries_folded if row else 0, "more trimmed" if row and row.outcome == "trimmed" else "more summarised"),
+        (len(held.pinned) if held else 0, "pinned"),
+        (len(held.cleared) if held else 0, "cleared"),
+        (len(held.excluded) if held else 0, "excluded"),
+    ]
+    words = ", ".join(f"{count:,} {word}" for count, word in told if count)
+    return f"since {f'#{row.revert_to}' if row.revert_to else 'the whole history'}: {words}" if row and words else words
+
+
 def _is_default(page: HistoryPage) -> bool:
-    return page.options.generation is None
+    return page.options.generation is None and page.upto is None
 
 
 def _generations(page: HistoryPage, url: Callable[..., str], place: dict[str, int]) -> tuple[Link, ...]:
@@ -94,10 +145,10 @@ def _generations(page: HistoryPage, url: Callable[..., str], place: dict[str, in
     shown = next((row for row in page.checkpoints if row.generation == page.generation), None)
     if shown and shown not in rows:
         rows = (shown, *rows)
-    links = [Link("none", url(generation=NO_GENERATION, **place), page.generation == NO_GENERATION)]
+    links = [Link("none", url(generation=NO_GENERATION, at_view=None, **place), page.generation == NO_GENERATION)]
     for row in rows:
         label = f"#{row.generation}" + (" active" if row.is_active else "")
-        links.append(Link(label, url(generation=row.generation), row.generation == page.generation))
+        links.append(Link(label, url(generation=row.generation, at_view=None), row.generation == page.generation))
     return tuple(links)
 
 

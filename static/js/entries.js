@@ -50,6 +50,15 @@ async function decide(event) {
   document.getElementById(id)?.parentElement.querySelector(".entry__tools button")?.focus({ preventScroll: true });
 }
 
+// The slider says where it stands while it is moved, and goes there when it is let go.
+function onSlide(event) {
+  const form = event.target.closest?.("form[data-travels]");
+  if (!form || event.target.type !== "range") return;
+  form.querySelector("output").textContent = Number(event.target.value).toLocaleString("en");
+  event.target.setAttribute("aria-valuetext", `Entry ${event.target.value} of ${event.target.max}`);
+}
+
+document.addEventListener("input", onSlide);
 document.addEventListener("keydown", onKey);
 document.addEventListener("submit", decide);
 document.body.addEventListener("click", (event) => {
