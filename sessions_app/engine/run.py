@@ -175,8 +175,9 @@ class _Attempt:
         tokens_before = planning.view_tokens(self._shapes, previous)
         tokens_after = tokens_before - found.saved_tokens
         # A measured signal counts what no entry holds: tools and the system prompt stay on top of the estimate.
-        enough = tokens_after + max(task.signal_tokens - tokens_before, 0) <= task.target_tokens
-        note = "" if enough else f"Not enough: the target is {task.target_tokens:,} tokens."
+        expected = tokens_after + max(task.signal_tokens - tokens_before, 0)
+        enough = expected <= task.target_tokens
+        note = "" if enough else f"Not enough: about {expected:,} tokens would stay, and the target is {task.target_tokens:,}."
         self._report(Rung.CLEAR, tokens_before, tokens_after, len(found.indexes), note)
         if not enough:
             return None
