@@ -293,9 +293,10 @@ class VersionForm(forms.Form):
 
 
 class RevertForm(forms.Form):
-    """Which generation to show; 0 for the whole history."""
+    """Which generation to show, 0 for the whole history; and whether with the pins and exclusions of that time."""
 
     generation = forms.IntegerField(min_value=0, max_value=10**9, required=False)
+    as_it_was = forms.BooleanField(required=False)
 
 
 @dataclass(frozen=True)

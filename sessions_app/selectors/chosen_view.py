@@ -91,9 +91,11 @@ def _console_at(session: Session, at: int) -> Compaction | None:
     for kind, compaction_id, payload in events.values_list("type", "compaction_id", "payload").iterator():
         checkpoint = checkpoints.get(compaction_id)
         if kind == EventType.ENTRIES_APPENDED:
-            if _first_of(payload) > at:
+            if _number(payload, "first") > at:
                 break
         elif kind == EventType.COMPACTION_REVERTED:
+            if _number(payload, "entry_count") > at + 1:
+                break
             in_force = checkpoint
         elif checkpoint is not None and checkpoint.lineage == Lineage.CONSOLE:
             if checkpoint.divider_index is not None and checkpoint.divider_index > at:
@@ -102,6 +104,6 @@ def _console_at(session: Session, at: int) -> Compaction | None:
     return in_force if in_force is not None and in_force.lineage == Lineage.CONSOLE else None
 
 
-def _first_of(payload: object) -> int:
-    first = payload.get("first", 0) if isinstance(payload, dict) else 0
-    return first if isinstance(first, int) else 0
+def _number(payload: object, name: str) -> int:
+    number = payload.get(name, 0) if isinstance(payload, dict) else 0
+    return number if isinstance(number, int) else 0

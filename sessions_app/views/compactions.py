@@ -81,7 +81,7 @@ def compaction_revert(request: PageRequest, session_id: uuid.UUID) -> HttpRespon
     if request.method != "POST":
         return _ask_revert(request, session, wanted)
     try:
-        revert(actor=actor, session=session, generation=wanted or None)
+        revert(actor=actor, session=session, generation=wanted or None, as_it_was=form.cleaned_data["as_it_was"])
     except (UnknownGeneration, CompactionUnderWay) as error:
         return _ask_revert(request, session, wanted, refusal=str(error))
     return _done(request, session, f"The view is generation #{wanted} now." if wanted else "The view is the whole history again.")
@@ -123,6 +123,7 @@ def _ask_revert(request: PageRequest, session: Session, wanted: int | None, refu
         "session": session,
         "header": session_page.header(session.pk),
         "wanted": wanted,
+        "has_overrides": bool(session.overrides),
         "refusal": refusal,
         "is_fragment": wants_fragment(request),
     }

@@ -37,6 +37,16 @@ async function copy(button) {
   button.title = said;
 }
 
+const OWN_ECHO_MS = 1_500;
+let decidedAt = 0;
+
+// The socket tells of one's own decision, too; its window is shown already.
+function onHeld(event) {
+  if (event.detail.elt.id !== "history" || !event.defaultPrevented || Date.now() - decidedAt > OWN_ECHO_MS) return;
+  const words = document.querySelector("#history [data-newer-words]");
+  if (words?.textContent === "Show what changed") words.closest("[data-newer]").hidden = true;
+}
+
 /** A decision about an entry is posted, and its window comes back in its place; the focus stays at the entry. */
 async function decide(event) {
   const button = event.submitter;
@@ -47,6 +57,7 @@ async function decide(event) {
   const id = button.closest(".entry").querySelector(".entry__index").id;
   const values = { query: event.target.elements.query.value, first, last };
   await window.htmx.ajax("POST", button.formAction, { source: button, target: shown, swap: "outerHTML", values });
+  decidedAt = Date.now();
   document.getElementById(id)?.parentElement.querySelector(".entry__tools button")?.focus({ preventScroll: true });
 }
 
@@ -61,6 +72,7 @@ function onSlide(event) {
 document.addEventListener("input", onSlide);
 document.addEventListener("keydown", onKey);
 document.addEventListener("submit", decide);
+document.addEventListener("htmx:beforeRequest", onHeld);
 document.body.addEventListener("click", (event) => {
   const button = event.target.closest?.("[data-copies]");
   if (button) copy(button);

@@ -45,6 +45,7 @@ def revert(*, actor: Actor, session: Session, generation: int | None, as_it_was:
             compaction_id=wanted.pk if wanted else None,
             before={"generation": current.active_console.generation if current.active_console else None},
             after={"generation": wanted.generation if wanted else None},
+            payload={"entry_count": current.entry_count},
         )
         return _refreshed(current)
 
