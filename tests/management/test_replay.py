@@ -1,0 +1,47 @@
+"""The commands replay and fork."""
+
+import json
+
+import pytest
+
+from sessions_app.management.exits import CommandFailure
+from sessions_app.models import Compaction, Session
+from tests.management.commands import run
+from tests.services.compaction_scenes import history_digest, long_session
+
+pytestmark = pytest.mark.django_db
+
+
+def test_replay_sets_policies_side_by_side_and_stores_nothing(tmp_path):
+    session = long_session(40)
+    (tmp_path / "late.json").write_text('{"threshold_pct": 0.9}')
+    out, err, end = run("replay", session.pk, "--policy", tmp_path / "late.json", "--set", "early.threshold_pct=0.4", "--json")
+    late, early = json.loads(out)["policies"]
+    assert (end, late["name"], early["name"]) == (0, "late", "early")
+    assert early["differs"] == {"threshold_pct": 0.4}
+    assert len(early["compactions"]) > len(late["compactions"])
+    assert early["tokens_sent"] < late["tokens_sent"]
+    assert json.loads(err.splitlines()[0])["policy"] == "late"
+    assert not Compaction.objects.exists()
+
+
+def test_a_single_policy_is_compared_with_the_one_in_force():
+    out, _, _ = run("replay", long_session(6).pk, "--set", "a.profile=coding")
+    assert [line.split()[0] for line in out.splitlines()] == ["POLICY", "current", "a"]
+
+
+@pytest.mark.parametrize(
+    ("option", "words"),
+    [("a.threshold_pct=7", "must lie between"), ("a.nothing=1", "no field 'nothing'"), ("nonsense", "not NAME.FIELD=VALUE")],
+)
+def test_a_policy_that_cannot_be_is_refused_in_words(option, words):
+    with pytest.raises(CommandFailure, match=words):
+        run("replay", long_session(6).pk, "--set", option)
+
+
+def test_fork_prints_the_id_of_a_session_with_the_same_history():
+    session = long_session()
+    out, _, end = run("fork", session.pk)
+    copy = Session.objects.get(pk=out.strip())
+    assert end == 0
+    assert history_digest(copy) == history_digest(session)
