@@ -233,4 +233,4 @@ def _sentence(index: int, changed: tuple[int, ...], event: EventType) -> str:
     if not others:
         return f"Entry {index:,} {_DONE[event]}."
     named = ", ".join(f"{other:,}" for other in others[:5]) + (f" and {len(others) - 5} more" if len(others) > 5 else "")
-    return f"Entry {index:,} {_DONE[event]}, and so do{'es' if len(others) == 1 else ''} {named}: a call and its results stay together."
+    return f"Entry {index:,} {_DONE[event]}. The same goes for {named}: a call and its results stay together."

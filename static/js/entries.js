@@ -38,13 +38,17 @@ async function copy(button) {
 }
 
 const OWN_ECHO_MS = 1_500;
+const OPPOSITE = { pin: "unpin", unpin: "pin", exclude: "include", include: "exclude" };
 let decidedAt = 0;
 
 // The socket tells of one's own decision, too; its window is shown already.
-function onHeld(event) {
-  if (event.detail.elt.id !== "history" || !event.defaultPrevented || Date.now() - decidedAt > OWN_ECHO_MS) return;
+function hideOwnEcho() {
   const words = document.querySelector("#history [data-newer-words]");
   if (words?.textContent === "Show what changed") words.closest("[data-newer]").hidden = true;
+}
+
+function onHeld(event) {
+  if (event.detail.elt.id === "history" && event.defaultPrevented && Date.now() - decidedAt < OWN_ECHO_MS) hideOwnEcho();
 }
 
 /** A decision about an entry is posted, and its window comes back in its place; the focus stays at the entry. */
@@ -58,7 +62,9 @@ async function decide(event) {
   const values = { query: event.target.elements.query.value, first, last };
   await window.htmx.ajax("POST", button.formAction, { source: button, target: shown, swap: "outerHTML", values });
   decidedAt = Date.now();
-  document.getElementById(id)?.parentElement.querySelector(".entry__tools button")?.focus({ preventScroll: true });
+  hideOwnEcho();
+  const undo = OPPOSITE[button.getAttribute("formaction").split("/").at(-2)];
+  document.getElementById(id)?.parentElement.querySelector(`[formaction$="/${undo}/"]`)?.focus({ preventScroll: true });
 }
 
 // The slider says where it stands while it is moved, and goes there when it is let go.

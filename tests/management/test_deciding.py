@@ -16,7 +16,7 @@ def test_a_decision_and_its_undoing():
     session = long_session()
     out, _, end = run("pin", session.pk, 1)
     assert (out, end) == (
-        "Entry 1 stays word for word in every view, and so does 2: a call and its results stay together.\n",
+        "Entry 1 stays word for word in every view. The same goes for 2: a call and its results stay together.\n",
         Exit.OK,
     )
     assert plans.overrides_of(fresh(session)).pinned == {1, 2}

@@ -47,7 +47,7 @@ def test_without_scripts_a_decision_leads_back_to_its_entry_and_says_what_was_do
     response = support_page.post(address(folded, 1, "pin"), {"query": "layout=split&detail=no-output"}, follow=True)
     assert response.redirect_chain[0][0].endswith("?layout=split&detail=no-output&at=1#e1")
     html = response.content.decode()
-    assert "Entry 1 stays word for word in every view, and so does 2" in html
+    assert "Entry 1 stays word for word in every view. The same goes for 2" in html
     assert html.count('class="fate fate--pinned"') >= 1
     assert plans.overrides_of(fresh(folded)).pinned == {1, 2}
 
