@@ -16,7 +16,7 @@ from sessions_app.engine.policy import Policy
 from sessions_app.engine.terms import Kind, Lineage, Profile, Role
 from sessions_app.models import ActorKind, EventResult, SessionKind, SessionStatus
 from sessions_app.selectors.audit import FAMILIES, AuditFilters
-from sessions_app.selectors.compact_preview import MAX_INSTRUCTIONS_CHARS
+from sessions_app.selectors.compact_preview import BESIDE_FORCE, MAX_INSTRUCTIONS_CHARS, PreviewOptions
 from sessions_app.selectors.drafts_page import MAX_SUMMARY_CHARS
 from sessions_app.selectors.history import HistoryOptions, Layout
 from sessions_app.selectors.history_window import Detail
@@ -236,6 +236,13 @@ class CompactForm(forms.Form):
         widget=forms.Select(attrs={"class": "input"}),
         error_messages={"invalid_choice": "The policy names no summariser “%(value)s”. Nothing was started."},
     )
+    beside = forms.ChoiceField(
+        choices=[*((profile.value, f"profile {profile.value}") for profile in Profile), (BESIDE_FORCE, "as much as is legal")],
+        required=False,
+        label="Compare with",
+        widget=forms.Select(attrs={"class": "input"}),
+    )
+    move = forms.IntegerField(min_value=1, max_value=10**9, required=False)  # a button: the boundary to go to
     review = forms.BooleanField(required=False, label="Review before commit")
     force = forms.BooleanField(required=False, label="Fold as much as is legal")
 
@@ -245,6 +252,21 @@ class CompactForm(forms.Form):
         self._policy = policy
         offered = dict.fromkeys((*policy.summarisers, EXTRACTIVE))
         self.fields["summariser"].choices = [("", "as the policy says"), *((name, name) for name in offered)]  # type: ignore[attr-defined]
+
+    def plan_options(self) -> PreviewOptions:
+        """What changes the plan, as far as it is valid; before anything was sent, what the form starts with."""
+        if not self.is_bound:
+            given = {name: self.get_initial_for_field(self.fields[name], name) for name in ("profile", "boundary", "force", "summariser")}
+            return PreviewOptions(given["profile"] or "", given["boundary"], bool(given["force"]), given["summariser"] or "")
+        self.is_valid()
+        data = self.cleaned_data
+        boundary = data.get("move") or data.get("boundary")
+        return PreviewOptions(data.get("profile", ""), boundary, data.get("force", False), data.get("summariser", ""))
+
+    def alternative(self) -> str:
+        """What to show beside the plan."""
+        chosen = self.cleaned_data.get("beside") if self.is_bound and self.is_valid() else ""
+        return chosen or (Profile.CODING if (self._policy.profile == Profile.CONVERSATION) else Profile.CONVERSATION)
 
     def request(self) -> CompactOptions:
         """What was asked for. Call `is_valid` first."""
@@ -257,6 +279,27 @@ class CompactForm(forms.Form):
             changes["summarisers"] = [data["summariser"], *others]
         names = ("instructions", "profile", "boundary", "force")
         return CompactOptions(**{name: data[name] for name in names}, changes=changes)  # type: ignore[typeddict-item]
+
+
+class CompactStartForm(forms.Form):
+    """The address of a compact dialog: what it starts with, or which attempt is to be run again."""
+
+    attempt = forms.UUIDField(required=False)
+    boundary = forms.IntegerField(min_value=1, max_value=10**9, required=False)
+    profile = forms.ChoiceField(choices=[(profile.value, profile.value) for profile in Profile], required=False)
+    force = forms.BooleanField(required=False)
+    review = forms.BooleanField(required=False)
+
+    def again(self) -> UUID | None:
+        """The attempt to be run again. Raises `BadRequest` on a value that a field cannot have."""
+        if not self.is_valid():
+            raise BadRequest(f"{', '.join(self.errors)} has a value that it cannot have. Open the dialog anew.")
+        attempt: UUID | None = self.cleaned_data["attempt"]
+        return attempt
+
+    def given(self) -> dict[str, Any]:
+        """What the address says. Call `again` first."""
+        return {name: value for name, value in self.cleaned_data.items() if value and name != "attempt"}
 
 
 class Wording(TypedDict):

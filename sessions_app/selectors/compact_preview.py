@@ -7,13 +7,14 @@ from dataclasses import dataclass
 import msgspec
 
 from sessions_app.engine import chunks as packing
-from sessions_app.engine.boundary import Boundary, keep_budget
+from sessions_app.engine.boundary import Boundary, IllegalBoundary, keep_budget
 from sessions_app.engine.entries import Checkpoint, Segment
 from sessions_app.engine.explanations import EXPLANATIONS
 from sessions_app.engine.plan import block_budget
+from sessions_app.engine.policy import Policy
 from sessions_app.engine.rounds import group_rounds
-from sessions_app.engine.terms import SegmentKind, SkipReason
-from sessions_app.models import Session
+from sessions_app.engine.terms import Profile, SegmentKind, SkipReason
+from sessions_app.models import Entry, Session
 from sessions_app.providers.registry import summarisers_for
 from sessions_app.selectors import cuts, plans
 
@@ -22,11 +23,38 @@ MAX_PACKED = 5_000
 """Beyond so many entries to be folded the number of chunks is worked out from their tokens."""
 
 
+BARS = 200
+BAR_HEIGHT = 48
+BESIDE_FORCE = "force"
+"""The alternative that folds as much as is legal; the others are the profiles."""
+
+
+@dataclass(frozen=True)
+class PreviewOptions:
+    """What a person asks for, as far as it changes the plan. Empty and None: as the policy says."""
+
+    profile: str = ""
+    boundary: int | None = None
+    force: bool = False
+    summariser: str = ""
+
+
+@dataclass(frozen=True)
+class Cuts:
+    """The legal cuts around the one that is shown: the next on either side, and the next that start a turn."""
+
+    earlier: int | None = None
+    later: int | None = None
+    earlier_turn: int | None = None
+    later_turn: int | None = None
+
+
 @dataclass(frozen=True)
 class CompactPreview:
     """Numbers of the plan, in entries and estimated tokens; or `refusal`, in words, with everything else at its default."""
 
     refusal: str = ""
+    cuts: Cuts = Cuts()
     boundary_index: int = 0
     folded: int = 0
     folded_tokens: int = 0
@@ -42,7 +70,14 @@ class CompactPreview:
     generation: int | None = None
     profile: str = ""
     profile_source: str = ""
+    protected: int = 0  # latest messages that a suggested boundary leaves alone
     summariser: str = ""
+    asks_model: bool = False
+
+    @property
+    def call_count(self) -> int:
+        """Calls of the summariser: one a chunk, and where there are several, one at least that folds them."""
+        return self.chunk_count + (self.chunk_count > 1)
 
     @property
     def folded_width(self) -> int:
@@ -54,16 +89,34 @@ class CompactPreview:
         return 1000 - self.folded_width
 
 
-def compact_preview(session: Session) -> CompactPreview:
+@dataclass(frozen=True)
+class Bar:
+    """A stretch of entries in a strip of 1000 by 48: as high as its tokens."""
+
+    x: int
+    width: int
+    height: int
+    is_folded: bool
+
+    @property
+    def y(self) -> int:
+        return BAR_HEIGHT - self.height
+
+
+def compact_preview(session: Session, options: PreviewOptions = PreviewOptions()) -> CompactPreview:
     """The plan of a manual compaction as it would be made now.
 
     No text is read, and of the shapes only those around the cut: the time that it takes does not grow with the history.
     """
     resolved = plans.effective_policy(session)
-    policy = resolved.policy
+    policy = _with_options(resolved.policy, options)
     chain = plans.load_chain(session)
     previous = chain[-1] if chain else None
-    cut = cuts.manual_cut(session.pk, previous, policy, keep_budget(policy, session.window, session.signal_tokens or 0, manual=True))
+    try:
+        cut = _cut(session, previous, policy, options)
+    except IllegalBoundary as error:
+        near = _cuts(session, previous, options.boundary or 0)
+        return CompactPreview(refusal=f"{error}{_nearest(near)}", cuts=near)
     if isinstance(cut, SkipReason):
         return CompactPreview(refusal=EXPLANATIONS[cut])
     summariser = summarisers_for(policy)[0]
@@ -73,6 +126,7 @@ def compact_preview(session: Session) -> CompactPreview:
     block_tokens = block_budget(policy, session.window, fold.tokens, kept_tokens, manual=True)
     view_tokens = plans.view_tokens(session, previous)
     return CompactPreview(
+        cuts=_cuts(session, previous, cut.index),
         boundary_index=cut.index,
         folded=fold.entries,
         folded_tokens=fold.tokens,
@@ -87,8 +141,79 @@ def compact_preview(session: Session) -> CompactPreview:
         is_exact=fold.is_exact,
         generation=(previous.generation or None) if previous else None,
         profile=policy.profile,
-        profile_source=str(resolved.sources.get("profile", "default")),
+        profile_source="this request" if options.profile else str(resolved.sources.get("profile", "default")),
+        protected=policy.protected_messages,
         summariser=summariser.name,
+        asks_model=summariser.is_model,
+    )
+
+
+def beside(options: PreviewOptions, alternative: str) -> PreviewOptions:
+    """The options of an alternative to these: a profile, or as much as is legal. A boundary that was asked for is not kept."""
+    if alternative == BESIDE_FORCE:
+        return PreviewOptions(profile=options.profile, force=True, summariser=options.summariser)
+    return PreviewOptions(profile=alternative, summariser=options.summariser)
+
+
+def strip(session: Session, boundary_index: int) -> tuple[Bar, ...]:
+    """The whole history as at most 200 bars, as high as their tokens. One query, whatever its length."""
+    count = session.entry_count
+    bars = min(BARS, count)
+    if not bars:
+        return ()
+    places = [count * place // bars for place in range(bars)]
+    rows = Entry.objects.filter(session_id=session.pk, index__in=[*places, count - 1]).order_by("index")
+    sums = dict(rows.values_list("index", "prefix_tokens"))
+    ends = [*places[1:], count - 1]
+    sizes = [max(0, sums.get(end, 0) - sums.get(start, 0)) / max(1, end - start) for start, end in zip(places, ends, strict=True)]
+    usual = sorted(sizes)[int(len(sizes) * 0.95)] or 1
+    return tuple(
+        Bar(
+            x=1000 * place // bars,
+            width=max(1, 1000 * (place + 1) // bars - 1000 * place // bars - 1),
+            height=max(2, min(BAR_HEIGHT, round(BAR_HEIGHT * size / usual))),
+            is_folded=places[place] < boundary_index,
+        )
+        for place, size in enumerate(sizes)
+    )
+
+
+def _with_options(policy: Policy, options: PreviewOptions) -> Policy:
+    if options.profile:
+        policy = msgspec.structs.replace(policy, profile=Profile(options.profile))
+    if options.summariser:
+        others = [name for name in policy.summarisers if name != options.summariser]
+        policy = msgspec.structs.replace(policy, summarisers=(options.summariser, *others))
+    return policy
+
+
+def _cut(session: Session, previous: Checkpoint | None, policy: Policy, options: PreviewOptions) -> Boundary | SkipReason:
+    if options.boundary is not None:
+        return cuts.wanted_cut(session.pk, previous, options.boundary)
+    budget = 0 if options.force else keep_budget(policy, session.window, session.signal_tokens or 0, manual=True)
+    return cuts.manual_cut(session.pk, previous, policy, budget)
+
+
+def _cuts(session: Session, previous: Checkpoint | None, at: int) -> Cuts:
+    found = cuts.legal_cuts(session.pk, previous, at)
+    turns = [index for index, starts_turn in found if starts_turn]
+    every = [index for index, _ in found]
+    return Cuts(
+        earlier=max((index for index in every if index < at), default=None),
+        later=min((index for index in every if index > at), default=None),
+        earlier_turn=max((index for index in turns if index < at), default=None),
+        later_turn=min((index for index in turns if index > at), default=None),
+    )
+
+
+def _nearest(near: Cuts) -> str:
+    legal = [f"{index:,}" for index in (near.earlier, near.later) if index is not None]
+    return (
+        f" The nearest legal cuts are {' and '.join(legal)}."
+        if len(legal) > 1
+        else f" The nearest legal cut is {legal[0]}."
+        if legal
+        else ""
     )
 
 

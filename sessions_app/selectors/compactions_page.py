@@ -199,6 +199,15 @@ def _tried(stored: dict[str, Any]) -> TriedLine:
     )
 
 
+def request_of(session: Session, compaction_id: uuid.UUID | None) -> dict[str, Any]:
+    """What an attempt was asked for, as the compact form starts with it; nothing for one that there is not.
+
+    Its boundary is left out: what was folded since can't be folded again.
+    """
+    rows = Compaction.objects.filter(session=session, pk=compaction_id) if compaction_id else Compaction.objects.none()
+    return rows.values("instructions", "profile", "force").first() or {}
+
+
 def state_lists(state: dict[str, Any]) -> tuple[StateList, ...]:
     """The mechanical state as named lists of lines, whatever its exact shape: lists, mappings and single values."""
     lists = []

@@ -11,7 +11,7 @@ from sessions_app.engine.boundary import Boundary
 from sessions_app.engine.entries import Checkpoint
 from sessions_app.engine.plan import LEAST_BLOCK_TOKENS
 from sessions_app.engine.policy import Policy
-from sessions_app.engine.rounds import link
+from sessions_app.engine.rounds import link, rounds_of
 from sessions_app.engine.shapes import EntryShape
 from sessions_app.engine.terms import Kind, Role, SkipReason
 from sessions_app.models import Entry
@@ -57,6 +57,54 @@ def manual_cut(session_id: uuid.UUID | str, previous: Checkpoint | None, policy:
         if is_whole:
             return chosen
         length *= 4
+
+
+def view_start(session_id: uuid.UUID | str, previous: Checkpoint | None) -> int:
+    """Index of the first entry that a compaction may fold: where the verbatim part of the view begins."""
+    return previous.boundary_index if previous and previous.boundary_index else after_system(session_id)
+
+
+def wanted_cut(session_id: uuid.UUID | str, previous: Checkpoint | None, wanted: int) -> Boundary:
+    """The cut at an entry that somebody asked for, with the numbers that `manual_cut` gives. Raises `IllegalBoundary`."""
+    start = view_start(session_id, previous)
+    pinned, excluded = (previous.pinned, previous.excluded) if previous else (frozenset[int](), frozenset[int]())
+    newest = Entry.objects.filter(session_id=session_id).aggregate(newest=Max("index"))["newest"] or 0
+    if not start < wanted <= newest:
+        where = f"from {start + 1:,} to {newest:,}" if start < newest else "behind the first, and there is none"
+        raise boundary.IllegalBoundary(f"A boundary is the index of an entry {where}.")
+    check_boundary(session_id, start, wanted)
+    shapes = overrides.without(plans.load_shapes(session_id, max(start, wanted - TAIL_STEP), wanted + TAIL_STEP), excluded)
+    head = next((shape for shape in shapes if shape.index >= wanted and shape.is_sent), None)
+    after = [index for index in excluded if index >= wanted]
+    chosen = Boundary(
+        index=wanted,
+        source_id=next(shape.source_id for shape in shapes if shape.index == wanted),
+        carried=(),
+        folded=0,
+        kept=count_sent(session_id, wanted, newest) - len(after),
+        kept_tokens=plans.tokens_between(session_id, wanted, None) - sum(plans.tokens_between(session_id, index, index) for index in after),
+        folded_tokens=0,
+        starts_turn=head is not None and head.is_user_message,
+    )
+    chosen = _carrying_again(session_id, _with_request(session_id, chosen, start, excluded), previous)
+    return _with_pins(session_id, chosen, pinned, wanted)
+
+
+def legal_cuts(session_id: uuid.UUID | str, previous: Checkpoint | None, around: int) -> list[tuple[int, bool]]:
+    """(index, whether it starts a turn) of the legal cuts within some hundred entries of one, in order."""
+    start = view_start(session_id, previous)
+    first = max(start, around - TAIL_STEP)
+    shapes = overrides.without(plans.load_shapes(session_id, first, around + TAIL_STEP), previous.excluded if previous else frozenset())
+    if not shapes:
+        return []
+    links = link(shapes, midway=first > start)
+    found = []
+    for round_ in rounds_of(links):
+        if round_.first > max(start, shapes[0].index + links.stray_reach):
+            found.append((round_.first, round_.starts_turn))
+        if round_.is_pending:
+            break
+    return found
 
 
 def check_boundary(session_id: uuid.UUID | str, start: int, wanted: int) -> None:

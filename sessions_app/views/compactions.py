@@ -10,14 +10,14 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from sessions_app import permissions
-from sessions_app.forms import CompactForm, PlaceForm, RevertForm
+from sessions_app.forms import CompactForm, CompactStartForm, PlaceForm, RevertForm
 from sessions_app.models import Session
 from sessions_app.permissions import Action
 from sessions_app.rendering.ledger import detail_view
 from sessions_app.selectors import compaction_panel as panels
 from sessions_app.selectors import plans, session_page
-from sessions_app.selectors.compact_preview import compact_preview
-from sessions_app.selectors.compactions_page import attempt_detail, ledger_page
+from sessions_app.selectors.compact_preview import PreviewOptions, beside, compact_preview, strip
+from sessions_app.selectors.compactions_page import attempt_detail, ledger_page, request_of
 from sessions_app.services.access import record_view
 from sessions_app.services.compactions.cancel import UnknownCompaction, cancel
 from sessions_app.services.compactions.request import InvalidRequest
@@ -34,12 +34,12 @@ def compaction_create(request: PageRequest, session_id: uuid.UUID) -> HttpRespon
     """The preview, as a dialog or a page; posted, the request itself."""
     actor = permissions.actor_of(request)
     session = permissions.access_session(actor, session_id, Action.COMPACT)
-    form = CompactForm(request.POST if request.method == "POST" else None, policy=plans.effective_policy(session).policy)
-    if request.method == "POST" and form.is_valid():
+    form = _compact_form(request, session)
+    if request.method == "POST" and not {"preview", "move"} & request.POST.keys() and form.is_valid():
         try:
             answer = request_compaction(actor=actor, session=session, **form.request())
         except InvalidRequest as error:
-            form.add_error(error.field or None, str(error))
+            form.add_error(error.field if error.field in form.fields else None, str(error))
         else:
             joined = (
                 f"A compaction of {answer.compaction.requested_by or 'this session'} was under way already; you are following that one."
@@ -104,12 +104,33 @@ def compaction_detail(request: PageRequest, session_id: uuid.UUID, compaction_id
     return render_page(request, "compactions/detail.html", context, partial="body")
 
 
+def _compact_form(request: PageRequest, session: Session) -> CompactForm:
+    """What was sent; on a first look what the address says, or what an earlier attempt (`again`) was asked for."""
+    policy = plans.effective_policy(session).policy
+    if request.method != "POST":
+        start = CompactStartForm(request.GET)
+        earlier = request_of(session, start.again())
+        return CompactForm(policy=policy, initial=earlier | start.given())
+    data = request.POST.copy()
+    if data.get("move"):
+        data["boundary"] = data["move"]  # the button that goes to another cut
+    return CompactForm(data, policy=policy)
+
+
 def _preview(request: PageRequest, session: Session, form: CompactForm) -> HttpResponse:
+    options = form.plan_options()
+    preview = compact_preview(session, options)
+    alternative = form.alternative()
     context: Context = {
+        "other": compact_preview(session, beside(options, alternative)),
+        "alternative": alternative,
+        "is_changed": options != PreviewOptions(),
+        "strip": strip(session, preview.boundary_index),
+        "chosen_x": 1000 * preview.boundary_index // max(1, session.entry_count),
         "session": session,
         "header": session_page.header(session.pk),
         "form": form,
-        "preview": compact_preview(session),
+        "preview": preview,
         "is_fragment": wants_fragment(request),
     }
     response = render_page(request, "compactions/create.html", context, partial="dialog", status=422 if form.errors else 200)
