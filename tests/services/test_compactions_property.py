@@ -1,6 +1,10 @@
 """Whatever comes in whatever order (requests, cancels, appends, crashes, sweeps), the invariants hold after each step."""
 
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import timedelta
+from itertools import takewhile
 
 import pytest
 from django.db.models.functions import Now
@@ -9,24 +13,70 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule, run_state_machine_as_test
 
 from sessions_app.engine import view
-from sessions_app.engine.terms import OPEN_STATUSES, Status
+from sessions_app.engine.terms import OPEN_STATUSES, Status, Trigger
+from sessions_app.engine.triggers import Route
 from sessions_app.events.actors import Actor
 from sessions_app.events.verify import verify_stream
-from sessions_app.models import ActorKind, Compaction, Entry, Event, Lease, Session, SessionStatus
+from sessions_app.models import ActorKind, Compaction, Entry, Event, Lease, Session, SessionKind, SessionStatus
 from sessions_app.selectors import plans
 from sessions_app.services import sweeper
-from sessions_app.services.compactions import lease
+from sessions_app.services.compactions import automatic, breakers, commit, emergencies, endings, lease, run, step_events
 from sessions_app.services.compactions.cancel import cancel
 from sessions_app.services.compactions.request import request
 from sessions_app.services.compactions.revert import CompactionUnderWay, revert
 from sessions_app.services.compactions.run import run_compaction
-from tests.services.compaction_scenes import fresh, grow, history_digest, long_session
+from tests.services.compaction_scenes import fresh, grow, history_digest, long_session, set_policy
 
+FAILED = frozenset({Status.FAILED, Status.TIMED_OUT, Status.EMERGENCY_EPHEMERAL})
 ACTOR = Actor(kind=ActorKind.USER, id="1", name="ana", role="support")
 
 
 class Killed(BaseException):
     """The worker's process is gone: nothing after this line is done."""
+
+
+PRESSURES = st.sampled_from([0.3, 0.82, 1.5])
+KILLS = st.one_of(st.none(), st.integers(0, 14))
+
+
+@contextmanager
+def dies_after(seen: int | None) -> Iterator[None]:
+    """A worker that is killed after so many of its writes; with None, one that lives."""
+    left = seen
+
+    def dies_later(real):
+        def stand_in(*args, **kwargs):
+            nonlocal left
+            if left is not None:
+                left -= 1
+                if left < 0:
+                    raise Killed
+            return real(*args, **kwargs)
+
+        return stand_in
+
+    with pytest.MonkeyPatch.context() as patch:
+        for module, name in ((lease, "write"), (run, "append_step"), (run, "commit"), (commit, "append_step"), (commit, "move")):
+            patch.setattr(module, name, dies_later(getattr(module, name)))
+        for module, name in ((endings, "append_step"), (step_events.log, "append"), (emergencies, "end_with"), (breakers, "count")):
+            patch.setattr(module, name, dies_later(getattr(module, name)))
+        try:
+            yield
+        except Killed:
+            return
+
+
+@contextmanager
+def broken(is_broken: bool) -> Iterator[None]:
+    """An engine that breaks in the middle of its work."""
+
+    def breaks(*args, **kwargs):
+        raise RuntimeError("a fault of the test")
+
+    with pytest.MonkeyPatch.context() as patch:
+        if is_broken:
+            patch.setattr(run, "engine_run", breaks)
+        yield
 
 
 class OneSession(RuleBasedStateMachine):
@@ -36,7 +86,7 @@ class OneSession(RuleBasedStateMachine):
 
     @initialize()
     def begin(self) -> None:
-        self.session = long_session(turns=8)
+        self.session = long_session(turns=8, kind=SessionKind.INLINE, model="a-model")
         self.history = history_digest(self.session)
 
     @property
@@ -58,28 +108,80 @@ class OneSession(RuleBasedStateMachine):
     @precondition(lambda self: self.open_attempt is not None and self.open_attempt.status == Status.REQUESTED)
     @rule(seen=st.integers(0, 12))
     def a_worker_is_killed_on_its_way(self, seen: int) -> None:
-        left = [seen]
+        attempt = self.open_attempt
+        with dies_after(seen):
+            run_compaction(attempt.pk)
 
-        def dies_later(real):
-            def stand_in(*args, **kwargs):
-                left[0] -= 1
-                if left[0] < 0:
-                    raise Killed
-                return real(*args, **kwargs)
+    @precondition(lambda self: self.is_free)
+    @rule(pressure=PRESSURES, seen=KILLS, breaks=st.booleans())
+    def a_turn_begins(self, pressure: float, seen: int | None, breaks: bool) -> None:
+        """Threshold and preflight, with a worker that may be killed at any step, or whose engine may break."""
+        session = self.under(pressure)
+        with dies_after(seen), broken(breaks):
+            self.served(automatic.before_turn(session=session, actor=ACTOR, turn_id=uuid.uuid4()))
 
-            return stand_in
+    @precondition(lambda self: self.is_free)
+    @rule(seen=KILLS, again=st.booleans())
+    def the_provider_refuses_a_request_as_too_long(self, seen: int | None, again: bool) -> None:
+        turn = uuid.uuid4()
+        with dies_after(seen):
+            decision = automatic.recover_overflow(session=fresh(self.session), actor=ACTOR, turn_id=turn)
+            self.served(decision)
+            if again:
+                second = automatic.recover_overflow(session=fresh(self.session), actor=ACTOR, turn_id=turn)
+                assert not (decision.compaction and decision.compaction.turn_id == turn and second.made_room)
 
-        with pytest.MonkeyPatch.context() as patch:
-            from sessions_app.services.compactions import commit, endings, run, step_events
+    @precondition(lambda self: self.is_free)
+    @rule(pressure=PRESSURES, room=st.sampled_from([500, 2_000, 8_000]), seen=KILLS, breaks=st.booleans())
+    def a_router_chooses_the_highest_tier(self, pressure: float, room: int, seen: int | None, breaks: bool) -> None:
+        report = Route(routed_tier="c3", previous_tier="c1")
+        session = self.under(pressure)
+        with dies_after(seen), broken(breaks):
+            self.served(automatic.route(session=session, actor=ACTOR, turn_id=uuid.uuid4(), report=report, history_tokens=room))
 
-            for module, name in ((lease, "write"), (run, "append_step"), (run, "commit"), (commit, "append_step"), (commit, "move")):
-                patch.setattr(module, name, dies_later(getattr(module, name)))
-            for module, name in ((endings, "append_step"), (step_events.log, "append")):
-                patch.setattr(module, name, dies_later(getattr(module, name)))
-            try:
-                run_compaction(self.open_attempt.pk)
-            except Killed:
-                return
+    @precondition(lambda self: self.open_attempt is None and not fresh(self.session).is_busy)
+    @rule(window=st.sampled_from([2_000, 4_000, 8_000, 64_000]), seen=KILLS)
+    def somebody_chooses_another_model(self, window: int, seen: int | None) -> None:
+        with dies_after(seen):
+            decision = automatic.switch_model(session=fresh(self.session), actor=ACTOR, model=f"model-{window}", window=window)
+            session = fresh(self.session)
+            assert (session.model == f"model-{window}") or decision.refusal
+            assert decision.refusal or session.signal_tokens < session.trigger_tokens
+
+    @rule()
+    def somebody_lets_automatic_compaction_start_again(self) -> None:
+        assert breakers.reset(actor=ACTOR, session=fresh(self.session)).breaker_failures == 0
+
+    @rule()
+    def the_rest_is_over(self) -> None:
+        rows = Session.objects.filter(pk=self.session.pk, breaker_failed_at__isnull=False)
+        rows.update(breaker_failed_at=Now() - timedelta(seconds=301))
+
+    @rule(enabled=st.booleans())
+    def somebody_switches_automatic_compaction(self, enabled: bool) -> None:
+        set_policy(self.session, enabled=enabled)
+
+    @property
+    def is_free(self) -> bool:
+        """Whether no dead worker holds the session: what comes next would wait for the sweep."""
+        attempt = self.open_attempt
+        return attempt is None or attempt.status != Status.RUNNING
+
+    def under(self, pressure: float) -> Session:
+        """The session, whose provider measured so much of its window."""
+        session = fresh(self.session)
+        Session.objects.filter(pk=session.pk).update(signal_tokens=int(pressure * session.window), signal_measured=None)
+        return fresh(session)
+
+    def served(self, decision: automatic.Decision) -> None:
+        """12, 4, and that an emergency view is of this request alone."""
+        enabled = plans.effective_policy(self.session).policy.enabled
+        own = decision.compaction is not None and decision.compaction.trigger not in (Trigger.MANUAL, Trigger.TIER_UPGRADE)
+        assert enabled or not own
+        if decision.view is not None:
+            assert decision.compaction.status == Status.EMERGENCY_EPHEMERAL
+            assert not decision.compaction.segments.exists()
+            assert view.problems(plans.view_of(self.session.pk, decision.view)) == []
 
     @precondition(lambda self: self.open_attempt is not None)
     @rule()
@@ -147,6 +249,17 @@ class OneSession(RuleBasedStateMachine):
         session, attempt = fresh(self.session), self.open_attempt
         assert session.running == attempt
         assert (session.status == SessionStatus.COMPACTING) <= (attempt is not None)
+
+    @invariant()
+    def the_breaker_counts_failures_since_the_last_success(self) -> None:
+        if not hasattr(self, "history"):
+            return
+        session = fresh(self.session)
+        ended = [attempt for attempt in Compaction.objects.filter(session=session).order_by("attempt") if not attempt.is_open]
+        after = list(takewhile(lambda attempt: attempt.status != Status.COMPLETED, reversed(ended)))
+        may_count = [attempt for attempt in after if attempt.trigger != Trigger.MANUAL and attempt.status in FAILED]
+        assert session.breaker_failures <= len(may_count)
+        assert (session.breaker_failed_at is None) == (session.breaker_failures == 0)
 
     @invariant()
     def every_attempt_ends_once_and_changes_nothing_unless_it_is_committed(self) -> None:
