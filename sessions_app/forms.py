@@ -248,8 +248,9 @@ class CompactForm(forms.Form):
 
     def __init__(self, data: Any = None, *, policy: Policy, initial: Any = None) -> None:
         """`policy`: the one in force; it names the summarisers, and says whether a review is the rule."""
-        super().__init__(data, initial={"review": policy.review_before_commit} | (initial or {}))
-        self._policy = policy
+        other = Profile.CODING if policy.profile == Profile.CONVERSATION else Profile.CONVERSATION
+        super().__init__(data, initial={"review": policy.review_before_commit, "beside": other} | (initial or {}))
+        self._policy, self._other = policy, other
         offered = dict.fromkeys((*policy.summarisers, EXTRACTIVE))
         self.fields["summariser"].choices = [("", "as the policy says"), *((name, name) for name in offered)]  # type: ignore[attr-defined]
 
@@ -265,8 +266,8 @@ class CompactForm(forms.Form):
 
     def alternative(self) -> str:
         """What to show beside the plan."""
-        chosen = self.cleaned_data.get("beside") if self.is_bound and self.is_valid() else ""
-        return chosen or (Profile.CODING if (self._policy.profile == Profile.CONVERSATION) else Profile.CONVERSATION)
+        chosen: str = self.cleaned_data.get("beside", "") if self.is_bound and not self.errors else ""
+        return chosen or self._other
 
     def request(self) -> CompactOptions:
         """What was asked for. Call `is_valid` first."""

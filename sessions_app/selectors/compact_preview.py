@@ -171,7 +171,7 @@ def strip(session: Session, boundary_index: int) -> tuple[Bar, ...]:
         Bar(
             x=1000 * place // bars,
             width=max(1, 1000 * (place + 1) // bars - 1000 * place // bars - 1),
-            height=max(2, min(BAR_HEIGHT, round(BAR_HEIGHT * size / usual))),
+            height=max(2, min(BAR_HEIGHT, round(BAR_HEIGHT * math.sqrt(size / usual)))),  # so that short entries show beside long ones
             is_folded=places[place] < boundary_index,
         )
         for place, size in enumerate(sizes)
