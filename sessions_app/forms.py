@@ -15,6 +15,7 @@ from sessions_app.engine.extractive import ExtractiveSummariser
 from sessions_app.engine.policy import Policy
 from sessions_app.engine.terms import Kind, Lineage, Profile, Role
 from sessions_app.models import ActorKind, EventResult, SessionKind, SessionStatus
+from sessions_app.providers.turn_models import suggestions
 from sessions_app.selectors.audit import FAMILIES, AuditFilters
 from sessions_app.selectors.compact_preview import BESIDE_FORCE, MAX_INSTRUCTIONS_CHARS, PreviewOptions
 from sessions_app.selectors.drafts_page import MAX_SUMMARY_CHARS
@@ -301,6 +302,31 @@ class CompactStartForm(forms.Form):
     def given(self) -> dict[str, Any]:
         """What the address says. Call `again` first."""
         return {name: value for name, value in self.cleaned_data.items() if value and name != "attempt"}
+
+
+class CompareForm(forms.Form):
+    """Two attempts, by their numbers."""
+
+    one = forms.IntegerField(min_value=1, max_value=10**9, required=False)
+    other = forms.IntegerField(min_value=1, max_value=10**9, required=False)
+
+
+class ForkForm(forms.Form):
+    """Where a fork begins, and with which model it goes on."""
+
+    generation = forms.IntegerField(min_value=0, max_value=10**9, required=False, widget=forms.HiddenInput())
+    as_it_was = forms.BooleanField(required=False)
+    model = forms.ChoiceField(required=False, widget=forms.Select(attrs={"class": "input"}))
+    title = forms.CharField(max_length=200, required=False, widget=forms.TextInput(attrs={"class": "input"}))
+
+    def __init__(self, data: Any = None, *, initial: Any = None) -> None:
+        super().__init__(data, initial=initial)
+        choices = [("", "no model: a copy, as this session is"), *((name, name) for name in suggestions())]
+        self.fields["model"].choices = choices  # type: ignore[attr-defined]
+
+    def options(self) -> dict[str, Any]:
+        """As the service takes them. Call `is_valid` first."""
+        return {name: self.cleaned_data[name] for name in ("generation", "as_it_was", "model", "title")}
 
 
 class Wording(TypedDict):

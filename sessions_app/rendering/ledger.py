@@ -3,11 +3,14 @@
 import uuid
 from dataclasses import dataclass
 
+from django.utils.safestring import SafeString
+
 from sessions_app.events.types import label_of
 from sessions_app.models import Event, EventResult
 from sessions_app.rendering.block_html import SectionView, section_views
+from sessions_app.rendering.diffs import diff_html, diff_of
 from sessions_app.rendering.plain import first_line
-from sessions_app.selectors.compactions_page import AttemptDetail
+from sessions_app.selectors.compactions_page import AttemptDetail, Comparison
 
 MAX_SECTION_CHARS = 60_000
 _NOTHING: tuple[object, ...] = (None, "", 0, False, [], {})
@@ -37,6 +40,9 @@ class DetailView:
 
     summary: tuple[SectionView, ...]
     block: tuple[SectionView, ...]
+    diff: SafeString  # the summary against that of the checkpoint that it was built on; empty without one
+    added: int
+    removed: int
     events: tuple[EventLine, ...]
 
 
@@ -45,11 +51,21 @@ def detail_view(detail: AttemptDetail) -> DetailView:
     summary = section_views(detail.summary, limit=MAX_SECTION_CHARS) if detail.summary else ()
     titles = {section.title for section in summary}
     block = section_views(detail.block, limit=MAX_SECTION_CHARS) if detail.block else ()
+    diff = diff_of(detail.parent_summary, detail.summary) if detail.parent_summary and detail.summary else None
     return DetailView(
+        diff=diff_html(diff, label="The summary against the one before") if diff and diff.lines else SafeString(""),
+        added=diff.added if diff else 0,
+        removed=diff.removed if diff else 0,
         summary=summary,
         block=tuple(section for section in block if section.title not in titles),
         events=tuple(event_line(event) for event in detail.events),
     )
+
+
+def compared_summaries(comparison: Comparison) -> tuple[SafeString, int, int]:
+    """What the second summary says otherwise than the first, with the lines added and removed; empty where they are the same."""
+    diff = diff_of(comparison.one.summary, comparison.other.summary)
+    return (diff_html(diff, label="The two summaries") if diff.lines else SafeString(""), diff.added, diff.removed)
 
 
 def event_line(event: Event) -> EventLine:

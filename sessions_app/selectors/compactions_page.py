@@ -1,16 +1,16 @@
 """The ledger: every attempt of a session, newest first, and one of them opened."""
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import msgspec
-from django.db.models import F
+from django.db.models import Exists, F, OuterRef
 
 from sessions_app.engine.steps import RungReport, SummariserTry
 from sessions_app.engine.terms import Lineage, Rung, SegmentKind
-from sessions_app.models import Compaction, Event, Session
+from sessions_app.models import Compaction, Draft, Event, Session
 from sessions_app.selectors.compaction_panel import CompactionPanel, panel_of
 from sessions_app.selectors.history import CheckpointRow, checkpoint_rows
 from sessions_app.selectors.retention import FactNumbers, RetentionReport, numbers_of, report_of
@@ -153,7 +153,8 @@ def ledger_page(session: Session, *, before: int | None = None) -> LedgerPage:
 
 def attempt_detail(session: Session, compaction_id: uuid.UUID) -> AttemptDetail | None:
     """One attempt with its summary, state, policy and events; five queries. None when the session has no such attempt."""
-    compaction = Compaction.objects.filter(session=session, pk=compaction_id).select_related("parent").prefetch_related("segments").first()
+    found = Compaction.objects.filter(session=session, pk=compaction_id).annotate(has_draft=Exists(Draft.objects.filter(pk=OuterRef("pk"))))
+    compaction = found.select_related("parent").prefetch_related("segments").first()
     if compaction is None:
         return None
     segments = [segment for segment in compaction.segments.all() if segment.kind == SegmentKind.SYNTHETIC and segment.payload]
@@ -178,6 +179,8 @@ def attempt_detail(session: Session, compaction_id: uuid.UUID) -> AttemptDetail 
         can_be_restored=is_checkpoint and compaction.lineage == Lineage.CONSOLE and compaction.pk != session.active_console_id,
         started_from=f"#{compaction.parent.generation}" if compaction.parent else "the whole history",
         report=report_of(compaction),
+        parent_summary=compaction.parent.summary if compaction.parent else "",
+        has_draft=compaction.has_draft,
     )
 
 
@@ -197,6 +200,73 @@ def _tried(stored: dict[str, Any]) -> TriedLine:
         prompt_tokens=usage.prompt if usage else None,
         answer_tokens=usage.output if usage else None,
     )
+
+
+@dataclass(frozen=True)
+class ComparedRow:
+    """One fact of two attempts. `differs`: they are not the same."""
+
+    name: str
+    one: str
+    other: str
+
+    @property
+    def differs(self) -> bool:
+        return self.one != self.other
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two attempts of a session side by side, and all that could be chosen."""
+
+    one: AttemptDetail
+    other: AttemptDetail
+    rows: tuple[ComparedRow, ...]
+    choices: tuple[tuple[int, str], ...]
+
+
+def comparison(session: Session, one: int | None, other: int | None) -> Comparison | None:
+    """Two attempts by their numbers; without them the last two that have a summary. None where there are no two, or no such one."""
+    rows = Compaction.objects.filter(session=session).exclude(summary="").order_by("-attempt")[:PAGE_ATTEMPTS]
+    known = {
+        attempt: (pk, f"#{number}" if number else f"a{attempt}") for attempt, pk, number in rows.values_list("attempt", "pk", "generation")
+    }
+    other = other if other is not None else next((attempt for attempt in known if attempt != one), None)
+    one = one if one is not None else next((attempt for attempt in known if attempt != other), None)
+    if one not in known or other not in known:
+        return None
+    first, second = attempt_detail(session, known[one][0]), attempt_detail(session, known[other][0])
+    if first is None or second is None:
+        return None
+    facts = [dict(_compared(detail)) for detail in (first, second)]
+    told = tuple(ComparedRow(name, facts[0].get(name, ""), facts[1].get(name, "")) for name in dict.fromkeys((*facts[0], *facts[1])))
+    return Comparison(first, second, told, tuple((attempt, words) for attempt, (_, words) in known.items()))
+
+
+def _compared(detail: AttemptDetail) -> Iterator[tuple[str, str]]:
+    attempt = detail.row.attempt
+    yield "outcome", (attempt.outcome or attempt.status).replace("_", " ")
+    yield "trigger", attempt.trigger.replace("_", " ")
+    yield "asked for by", attempt.requested_by
+    yield "built on", detail.started_from
+    yield "kept from entry", "" if detail.boundary_index is None else f"{detail.boundary_index:,}"
+    yield "entries folded", f"{attempt.entries_folded:,}"
+    yield "entries kept", f"{attempt.entries_kept:,}"
+    for name, amount, scope in (
+        ("before", attempt.tokens_before, attempt.before_scope),
+        ("after", attempt.tokens_after, attempt.after_scope),
+    ):
+        yield f"tokens {name}", "" if amount is None else f"{amount:,} {scope}".strip().replace("_", " ")
+    yield "summary, tokens", f"{estimate_text(detail.summary):,}"
+    if detail.report is not None:
+        total = detail.report.total
+        yield "facts in the view", f"{total.in_view:,} of {total.total:,}"
+        yield "facts in the summary", f"{total.by_summary:,}"
+        yield "unsupported", f"{len(detail.report.unsupported):,}"
+    yield "summary by", attempt.summariser or attempt.summary_source
+    yield "stress", detail.instructions
+    for field, value, _ in detail.policy:
+        yield f"policy: {field}", value
 
 
 def request_of(session: Session, compaction_id: uuid.UUID | None) -> dict[str, Any]:

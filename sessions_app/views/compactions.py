@@ -10,14 +10,14 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from sessions_app import permissions
-from sessions_app.forms import CompactForm, CompactStartForm, PlaceForm, RevertForm
+from sessions_app.forms import CompactForm, CompactStartForm, CompareForm, PlaceForm, RevertForm
 from sessions_app.models import Session
 from sessions_app.permissions import Action
-from sessions_app.rendering.ledger import detail_view
+from sessions_app.rendering.ledger import compared_summaries, detail_view
 from sessions_app.selectors import compaction_panel as panels
 from sessions_app.selectors import plans, session_page
 from sessions_app.selectors.compact_preview import PreviewOptions, beside, compact_preview, strip
-from sessions_app.selectors.compactions_page import attempt_detail, ledger_page, request_of
+from sessions_app.selectors.compactions_page import attempt_detail, comparison, ledger_page, request_of
 from sessions_app.services.access import record_view
 from sessions_app.services.compactions.cancel import UnknownCompaction, cancel
 from sessions_app.services.compactions.request import InvalidRequest
@@ -102,6 +102,19 @@ def compaction_detail(request: PageRequest, session_id: uuid.UUID, compaction_id
         raise Http404
     context |= {"detail": detail, "view": detail_view(detail)}
     return render_page(request, "compactions/detail.html", context, partial="body")
+
+
+@require_safe
+def compaction_compare(request: PageRequest, session_id: uuid.UUID) -> HttpResponse:
+    """Two attempts side by side: `?one=` and `?other=`, by their numbers."""
+    session, context = open_session(request, session_id, "compactions")
+    form = CompareForm(request.GET)
+    if not form.is_valid():
+        raise BadRequest("An attempt is a number that stands in the ledger.")
+    found = comparison(session, form.cleaned_data["one"], form.cleaned_data["other"])
+    diff, added, removed = compared_summaries(found) if found else ("", 0, 0)
+    context |= {"comparison": found, "diff": diff, "added": added, "removed": removed}
+    return render_page(request, "compactions/compare.html", context)
 
 
 def _compact_form(request: PageRequest, session: Session) -> CompactForm:
