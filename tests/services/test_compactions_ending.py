@@ -3,6 +3,7 @@
 import time
 from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
 from threading import Thread
 
 import pytest
@@ -326,3 +327,8 @@ def test_an_import_whose_process_is_gone_ends_as_failed_and_its_upload_goes(tmp_
     event = Event.objects.get(type="import.finished")
     assert (event.stream, event.result, event.target_id) == ("imports", EventResult.FAILED, str(run.pk))
     assert (fresh(run).state, staged.exists()) == (ImportState.FAILED, False)
+
+
+def test_the_drawing_of_the_states_names_every_one_of_them():
+    drawing = (Path(__file__).parents[2] / "docs" / "architecture.md").read_text().split("## The states of an attempt")[1].split("```")[1]
+    assert [status for status in Status if status not in drawing] == []
