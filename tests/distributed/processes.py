@@ -1,6 +1,7 @@
 """Processes of the distributed form, started as the README says."""
 
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -10,7 +11,11 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 BIN = Path(sys.executable).parent
-PATIENCE_S = 60
+PATIENCE_S = 150
+
+
+# Even when the tests themselves are killed, nothing that they started remains.
+UNTIL_I_DIE = ["setpriv", "--pdeathsig", "KILL"] if shutil.which("setpriv") else []
 
 
 class Process:
@@ -21,7 +26,7 @@ class Process:
         self._log = log
         with log.open("w") as output:
             self._process = subprocess.Popen(
-                arguments,
+                [*UNTIL_I_DIE, *arguments],
                 cwd=ROOT,
                 env=environment | {"PYTHONUNBUFFERED": "1"},
                 stdin=subprocess.DEVNULL,
@@ -41,6 +46,20 @@ class Process:
             assert time.monotonic() < until, self.said
             time.sleep(0.05)
 
+    def wait_for_port(self) -> None:
+        until = time.monotonic() + PATIENCE_S
+        while True:
+            with socket.socket() as probe:
+                if probe.connect_ex(("127.0.0.1", self.port)) == 0:
+                    return
+            assert self._process.poll() is None, self.said
+            assert time.monotonic() < until, self.said
+            time.sleep(0.05)
+
+    def end_by(self, number: int) -> None:
+        self._process.send_signal(number)
+        self.wait_for_end()
+
     def ask_to_end(self) -> None:
         self._process.send_signal(signal.SIGTERM)
 
@@ -59,8 +78,12 @@ def worker(environment: dict[str, str], log: Path, pool: str, *options: str) -> 
     return Process([*command, "--hostname", f"{log.stem}@test", *options], environment, log)
 
 
-def web(environment: dict[str, str], log: Path) -> Process:
+def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
-        port = int(probe.getsockname()[1])
+        return int(probe.getsockname()[1])
+
+
+def web(environment: dict[str, str], log: Path) -> Process:
+    port = free_port()
     return Process([str(BIN / "daphne"), "-b", "127.0.0.1", "-p", str(port), "project.asgi:application"], environment, log, port)

@@ -54,7 +54,7 @@ def test_the_distributed_form_has_a_pool_a_crossing_layer_and_both_queues(tmp_pa
     assert settings_of(found, **given) == "(10, 'channels_redis.pubsub.RedisPubSubChannelLayer', 'amqp://127.0.0.1:1//')"
     assert (
         settings_of("[queue.name for queue in s.CELERY_TASK_QUEUES], s.LOGGING['format']", **given)
-        == "(['compactions', 'imports'], 'json')"
+        == "(['compactions', 'imports', 'turns'], 'json')"
     )
 
 

@@ -72,7 +72,8 @@ def test_every_entry_that_is_folded_is_read_once(support_actor, monkeypatch):
     monkeypatch.setattr(plans, "load_entries", counting)
     compaction = request(actor=support_actor, session=session).compaction
     run_compaction(compaction.pk)
-    assert read == dict.fromkeys(range(fresh(compaction).boundary_index), 1)
+    assert set(range(fresh(compaction).boundary_index)) <= set(read)
+    assert set(read.values()) == {1}
 
 
 def test_the_statements_of_an_attempt_do_not_grow_with_its_history(support_actor):

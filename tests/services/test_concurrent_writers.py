@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 import pytest
 from django.db import connection, transaction
 
+from sessions_app.engine.policy import PolicyError
 from sessions_app.engine.terms import OPEN_STATUSES, Status
 from sessions_app.events import log
 from sessions_app.events.actors import Actor
@@ -102,7 +103,7 @@ def test_two_policies_that_contradict_each_other_are_not_set_at_once():
     for _ in range(3):
         PolicyValue.objects.all().delete()
         answers = at_once(set_to("keep_recent_fraction", 0.5), set_to("target_fraction", 0.3))  # each alone is allowed
-        assert [type(failure) for failure in failures(answers)] == [ValueError]
+        assert [type(failure) for failure in failures(answers)] == [PolicyError]
         plans.policy_for()  # raises on a contradiction
 
 

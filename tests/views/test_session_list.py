@@ -185,4 +185,4 @@ def test_who_is_in_no_group_finds_nothing_and_is_told_why(client: Client, outsid
 def test_without_sign_in_the_list_leads_to_it(client: Client):
     response = client.get("/?q=x")
     assert response.status_code == 302
-    assert response["Location"] == "/sign-in/?next=/%3Fq%3Dx"
+    assert response["Location"] == "/sign-in/?next=%2F%3Fq%3Dx"

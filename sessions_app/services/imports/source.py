@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO, cast
 
-from django.db import DatabaseError, IntegrityError
+from django.db import DatabaseError, IntegrityError, InterfaceError, OperationalError
 
 from sessions_app.events.actors import Actor
 from sessions_app.models import Session, SourceFile
@@ -19,6 +19,7 @@ from sessions_app.services.imports.frames import Framer
 from sessions_app.services.imports.lanes import Lane
 from sessions_app.services.imports.mapping import unmapped
 from sessions_app.services.imports.outcomes import ImportFailedError, ImportStoppedError, NoSessionError, SourceOutcome, SourceState
+from sessions_app.services.imports.repeating import may_repeat
 from sessions_app.services.imports.whole_lines import UpTo
 from sessions_app.services.imports.writer import SourceWriter
 
@@ -59,6 +60,10 @@ def import_source(
             except IntegrityError:
                 # Somebody else wrote to the session: a compaction its divider, or another import. Once more, from what is there now.
                 return job.run()
+            except (OperationalError, InterfaceError) as error:
+                if not may_repeat(error):
+                    raise
+                return job.run()
     except NoSessionError as error:
         return SourceOutcome(name=label, state=SourceState.SKIPPED, error=str(error))
     except ImportFailedError as error:
@@ -69,14 +74,14 @@ def import_source(
     except IntegrityError:
         text = "Another import of the same session is under way. Nothing of this one was kept; repeat it when the other is done."
         return SourceOutcome(name=label, state=SourceState.FAILED, error=text, may_retry=True)
-    except DatabaseError as error:
+    except (DatabaseError, InterfaceError) as error:
         return SourceOutcome(name=label, state=SourceState.FAILED, error=database_sentence(error))
     except OSError as error:
         text = f"The file can't be read ({error.strerror or error}). Nothing was changed; check that it exists and may be read."
         return SourceOutcome(name=label, state=SourceState.FAILED, error=text)
 
 
-def database_sentence(error: DatabaseError) -> str:
+def database_sentence(error: DatabaseError | InterfaceError) -> str:
     """What a failing database means for the person who imports."""
     kept = "Complete batches are kept, hidden; repeat the import to go on from there."
     if "full" in str(error).lower():
