@@ -279,8 +279,13 @@ class CompactForm(forms.Form):
         if data["summariser"]:
             others = [name for name in policy.summarisers if name != data["summariser"]]
             changes["summarisers"] = [data["summariser"], *others]
-        names = ("instructions", "profile", "boundary", "force")
-        return CompactOptions(**{name: data[name] for name in names}, changes=changes)  # type: ignore[typeddict-item]
+        return {
+            "instructions": data["instructions"],
+            "profile": data["profile"],
+            "boundary": data["boundary"],
+            "force": data["force"],
+            "changes": changes,
+        }
 
 
 class CompactStartForm(forms.Form):

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 from django.db.models import Exists, F, OuterRef
 
+from sessions_app.engine.counting import estimate_text
 from sessions_app.engine.steps import RungReport, SummariserTry
 from sessions_app.engine.terms import Lineage, Rung, SegmentKind
 from sessions_app.models import Compaction, Draft, Event, Session
@@ -114,6 +115,8 @@ class AttemptDetail:
     can_be_restored: bool
     started_from: str
     report: RetentionReport | None = None
+    parent_summary: str = ""  # of the checkpoint that it was built on
+    has_draft: bool = False
 
     @property
     def has_refusals(self) -> bool:
@@ -252,11 +255,8 @@ def _compared(detail: AttemptDetail) -> Iterator[tuple[str, str]]:
     yield "kept from entry", "" if detail.boundary_index is None else f"{detail.boundary_index:,}"
     yield "entries folded", f"{attempt.entries_folded:,}"
     yield "entries kept", f"{attempt.entries_kept:,}"
-    for name, amount, scope in (
-        ("before", attempt.tokens_before, attempt.before_scope),
-        ("after", attempt.tokens_after, attempt.after_scope),
-    ):
-        yield f"tokens {name}", "" if amount is None else f"{amount:,} {scope}".strip().replace("_", " ")
+    yield "tokens before", _scoped(attempt.tokens_before, attempt.before_scope)
+    yield "tokens after", _scoped(attempt.tokens_after, attempt.after_scope)
     yield "summary, tokens", f"{estimate_text(detail.summary):,}"
     if detail.report is not None:
         total = detail.report.total
@@ -269,13 +269,17 @@ def _compared(detail: AttemptDetail) -> Iterator[tuple[str, str]]:
         yield f"policy: {field}", value
 
 
+def _scoped(amount: int | None, scope: str) -> str:
+    return "" if amount is None else f"{amount:,} {scope}".strip().replace("_", " ")
+
+
 def request_of(session: Session, compaction_id: uuid.UUID | None) -> dict[str, Any]:
     """What an attempt was asked for, as the compact form starts with it; nothing for one that there is not.
 
     Its boundary is left out: what was folded since can't be folded again.
     """
     rows = Compaction.objects.filter(session=session, pk=compaction_id) if compaction_id else Compaction.objects.none()
-    return rows.values("instructions", "profile", "force").first() or {}
+    return dict(rows.values("instructions", "profile", "force").first() or {})
 
 
 def state_lists(state: dict[str, Any]) -> tuple[StateList, ...]:

@@ -125,8 +125,8 @@ def _compact_form(request: PageRequest, session: Session) -> CompactForm:
         earlier = request_of(session, start.again())
         return CompactForm(policy=policy, initial=earlier | start.given())
     data = request.POST.copy()
-    if data.get("move"):
-        data["boundary"] = data["move"]  # the button that goes to another cut
+    if move := request.POST.get("move"):
+        data["boundary"] = move  # the button that goes to another cut
     return CompactForm(data, policy=policy)
 
 
