@@ -123,6 +123,7 @@ DRIVERS = (
     Driver("bench_fan", ("R3",), common),
     Driver("pages", ("S1", "S2", "S3", "S5", "S6", "L1", "L2", "L3"), common),
     Driver("bench_compaction", ("C6",), for_compaction, compaction_rows),
+    Driver("bench_fleet", ("C7",), common),
     Driver("bench_planning", ("C2", "C3"), for_planning, planning_rows),
     Driver("bench_events", ("A1", "A2", "A3"), for_events, event_rows),
     Driver("bench_import", ("I1", "I2", "I3", "I4", "I5"), for_import, import_rows),
