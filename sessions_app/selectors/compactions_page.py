@@ -20,6 +20,7 @@ from sessions_app.selectors.verdicts import Evaluation, evaluation_in
 PAGE_ATTEMPTS = 100
 MAX_EVENTS = 200
 MAX_LISTED = 30
+_POLICY = "policy: "
 _RUNG_WORDS = {
     Rung.CLEAR: "clear old results",
     Rung.SUMMARISE: "summarise",
@@ -227,6 +228,11 @@ class Comparison:
     rows: tuple[ComparedRow, ...]
     choices: tuple[tuple[int, str], ...]
 
+    @property
+    def shown(self) -> tuple[ComparedRow, ...]:
+        """What differs, and what both were; values of the policy only where they differ."""
+        return tuple(row for row in self.rows if row.differs or (row.one and not row.name.startswith(_POLICY)))
+
 
 def comparison(session: Session, one: int | None, other: int | None) -> Comparison | None:
     """Two attempts by their numbers; without them the last two that have a summary. None where there are no two, or no such one."""
@@ -266,7 +272,7 @@ def _compared(detail: AttemptDetail) -> Iterator[tuple[str, str]]:
     yield "summary by", attempt.summariser or attempt.summary_source
     yield "stress", detail.instructions
     for field, value, _ in detail.policy:
-        yield f"policy: {field}", value
+        yield f"{_POLICY}{field}", value
 
 
 def _scoped(amount: int | None, scope: str) -> str:

@@ -10,7 +10,8 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from sessions_app import permissions
-from sessions_app.forms import CompactForm, CompactStartForm, CompareForm, PlaceForm, RevertForm
+from sessions_app.compaction_forms import CompactForm, CompactStartForm, CompareForm, RevertForm
+from sessions_app.forms import PlaceForm
 from sessions_app.models import Session
 from sessions_app.permissions import Action
 from sessions_app.rendering.ledger import compared_summaries, detail_view

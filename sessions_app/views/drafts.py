@@ -10,8 +10,8 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from sessions_app import permissions
+from sessions_app.compaction_forms import DraftForm, VersionForm
 from sessions_app.engine.terms import Status
-from sessions_app.forms import DraftForm, VersionForm
 from sessions_app.models import Compaction, Session
 from sessions_app.permissions import Action
 from sessions_app.rendering.drafts import draft_view

@@ -7,7 +7,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
 from sessions_app import permissions
-from sessions_app.forms import ForkForm
+from sessions_app.compaction_forms import ForkForm
 from sessions_app.permissions import Action
 from sessions_app.selectors import session_page
 from sessions_app.services.compactions.revert import UnknownGeneration
