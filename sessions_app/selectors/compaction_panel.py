@@ -94,7 +94,8 @@ def panel(session_id: uuid.UUID | str) -> CompactionPanel | None:
     last = attempts.annotate(in_force=F("session__active_console_id")).order_by("-attempt").first()
     if last is None:
         return None
-    if not last.is_open and last.status != Status.DRAFTED and (last.finished_at is None or last.finished_at < datetime.now(UTC) - SHOWN_AFTER_END):
+    is_over = not last.is_open and last.status != Status.DRAFTED
+    if is_over and (last.finished_at is None or last.finished_at < datetime.now(UTC) - SHOWN_AFTER_END):
         return None
     return replace(panel_of(last), is_in_force=last.in_force == last.pk, report=report_of(last))
 

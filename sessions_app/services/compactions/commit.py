@@ -32,7 +32,9 @@ OVERTAKEN = Ended(
     status=Status.STALE,
     outcome=Outcome.STALE,
     reason=SkipReason.STALE_PREIMAGE,
-    explanation="Another compaction of this session was committed while this draft waited, so it fits no view any more. Nothing of it was used.",
+    explanation=(
+        "Another compaction of this session was committed while this draft waited, so it fits no view any more. Nothing of it was used."
+    ),
 )
 
 
