@@ -8,6 +8,7 @@ import msgspec
 from sessions_app.engine import boundary as boundaries
 from sessions_app.engine import chunks as packing
 from sessions_app.engine.block import SUMMARY_SHARE
+from sessions_app.engine.boundary import Boundary
 from sessions_app.engine.chunks import Chunk
 from sessions_app.engine.clearing import PLACEHOLDER_TOKENS
 from sessions_app.engine.counting import ENTRY_OVERHEAD, estimate_text
@@ -85,13 +86,9 @@ def make(
     system_last = _system_last(shapes)
     start = max(previous.boundary_index if previous else 0, 0 if system_last is None else system_last + 1)
     tokens_before = view_tokens(shapes, previous)
-    keep_tokens = boundaries.keep_budget(policy, window, signal_tokens, manual=manual)
-    if not manual and signal_tokens > tokens_before:
-        # What fills the view is more than its estimate says: kept by estimate, all of it might stay.
-        keep_tokens = keep_tokens * tokens_before // signal_tokens
     chosen = boundaries.choose(
         shapes[start:],
-        keep_tokens=keep_tokens,
+        keep_tokens=_keep_tokens(policy, window, signal_tokens, tokens_before, manual=manual),
         floor_tokens=LEAST_BLOCK_TOKENS,
         protected_messages=policy.protected_messages,
         wanted=wanted,
@@ -100,19 +97,35 @@ def make(
     )
     if isinstance(chosen, SkipReason):
         return chosen
+    plan = _plan(shapes, chosen, previous, system_last, tokens_before, policy, window, summariser_window, manual=manual or force)
+    return plan if plan.block_tokens >= LEAST_BLOCK_TOKENS else SkipReason.NON_HISTORY_ENVELOPE_EXHAUSTS_BUDGET
+
+
+def _plan(
+    shapes: Sequence[EntryShape],
+    chosen: Boundary,
+    previous: Checkpoint | None,
+    system_last: int | None,
+    tokens_before: int,
+    policy: Policy,
+    window: int,
+    summariser_window: int,
+    *,
+    manual: bool,
+) -> Plan:
+    """The plan of a cut, whatever is left for its block."""
+    after_system = 0 if system_last is None else system_last + 1
     carried = chosen.carried or _carried_again(shapes, previous, chosen.index)
-    pinned, excluded = _decided(shapes, previous, 0 if system_last is None else system_last + 1, chosen.index)
-    stays = {*carried, *pinned, *range(0 if system_last is None else system_last + 1)}
+    pinned, excluded = _decided(shapes, previous, after_system, chosen.index)
+    stays = {*carried, *pinned, *range(after_system)}
     folded, kept = _divide(shapes, previous, chosen.index, stays)
     kept_tokens, span_tokens = _tokens(kept), _tokens(folded) + added_tokens(previous)
-    block_tokens = block_budget(policy, window, span_tokens, kept_tokens, manual=manual or force)
-    if block_tokens < LEAST_BLOCK_TOKENS:
-        return SkipReason.NON_HISTORY_ENVELOPE_EXHAUSTS_BUDGET
+    block_tokens = block_budget(policy, window, span_tokens, kept_tokens, manual=manual)
     return Plan(
         boundary_index=chosen.index,
         boundary_source_id=chosen.source_id,
         system_last=system_last,
-        system_entries=0 if system_last is None else sum(shape.is_sent for shape in shapes[: system_last + 1]),
+        system_entries=sum(shape.is_sent for shape in shapes[:after_system]),
         carried=carried,
         pinned=pinned,
         excluded=excluded,
@@ -138,6 +151,15 @@ def tail_start(shapes: Sequence[EntryShape], policy: Policy, window: int) -> int
 
 def _tokens(shapes: Sequence[EntryShape]) -> int:
     return sum(shape.tokens for shape in shapes)
+
+
+def _keep_tokens(policy: Policy, window: int, signal_tokens: int, tokens_before: int, *, manual: bool) -> int:
+    """How much of the view may stay, by estimate."""
+    keep_tokens = boundaries.keep_budget(policy, window, signal_tokens, manual=manual)
+    if not manual and signal_tokens > tokens_before:
+        # What fills the view is more than its estimate says: kept by estimate, all of it might stay.
+        return keep_tokens * tokens_before // signal_tokens
+    return keep_tokens
 
 
 def _divide(

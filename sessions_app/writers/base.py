@@ -96,7 +96,7 @@ def continuation_of(checkpoint: Checkpoint, *, session_id: str, written_at: str,
         raise CannotContinue("This view replaces results by placeholders, which can't be written into an agent's own rows.")
     _, ranges = checkpoint.places()
     if any(first <= index <= last for index in checkpoint.excluded for first, last in ranges):
-        raise CannotContinue("Entries of this view are excluded, which can't be written into an agent's own rows. Include them again first.")
+        raise CannotContinue("Entries of this view are excluded, which can't be written into an agent's rows. Include them again first.")
     payload = segments[places[0]].payload
     assert payload is not None
     return Continuation(

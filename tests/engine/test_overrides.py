@@ -42,6 +42,10 @@ def folded(entries: list[Entry], chain: list[Checkpoint], overrides: Overrides, 
     return [*chain, checkpoint_of(result, len(chain) + 1)] if isinstance(result, Commit) else chain
 
 
+def fates_of(entries: list[Entry], chain: list) -> dict[int, Fate]:
+    return {entry.index: fate_of(shape_of(entry), chain).fate for entry in entries}
+
+
 def sent(entries: list[Entry], plan: Checkpoint | None) -> dict[int, list]:
     """The parts of each entry that stand in a view."""
     parts: dict[int, list] = {}
@@ -111,7 +115,7 @@ def test_a_pinned_result_is_not_cleared():
     assert sent(story.entries, cleared)[2][0].fate is Fate.CLEARED
     plan = applied(cleared, Overrides(pinned=frozenset({1, 2})))
     assert sent(story.entries, plan)[2][0].part.text == "the result"
-    assert fate_of(shape_of(story.entries[2]), [plan]).fate is Fate.PINNED
+    assert fates_of(story.entries, [plan])[2] is Fate.PINNED
 
 
 def test_nothing_decided_changes_no_plan():
@@ -286,18 +290,18 @@ def test_through_any_decisions_and_compactions_nothing_is_lost_and_each_view_is_
     for seen, overrides in moments:
         known = entries[:seen]
         before = in_force(chain, overrides)
-        in_view = {index for index, fate in _fates(known, before) if fate not in (*GONE, Fate.EXCLUDED, Fate.DISPLAY_ONLY)}
+        in_view = {index for index, fate in fates_of(known, before).items() if fate not in (*GONE, Fate.EXCLUDED, Fate.DISPLAY_ONLY)}
         grown = folded(known, chain, overrides)
         if grown is not chain:
-            commit_span = {i for i, fate in _fates(known, in_force(grown, overrides)) if fate in GONE} - {
-                i for i, fate in _fates(known, before) if fate in GONE
+            commit_span = {i for i, fate in fates_of(known, in_force(grown, overrides)).items() if fate in GONE} - {
+                i for i, fate in fates_of(known, before).items() if fate in GONE
             }
             assert commit_span <= in_view
             assert not commit_span & (overrides.pinned | overrides.excluded)
             # Taken back altogether, all that was left out is in the view again.
-            assert not {i for i, fate in _fates(known, grown) if fate in GONE} & (overrides.pinned | overrides.excluded) & in_view
+            assert not {i for i, fate in fates_of(known, grown).items() if fate in GONE} & (overrides.pinned | overrides.excluded) & in_view
         chain = grown
-        plan = (in_force(chain, overrides) or [None])[-1]
+        plan = next(reversed(in_force(chain, overrides)), None)
         messages = build(known, plan)
         assert problems(messages) == []
         shown = sent(known, plan)
@@ -305,10 +309,6 @@ def test_through_any_decisions_and_compactions_nothing_is_lost_and_each_view_is_
         for index in overrides.pinned & {entry.index for entry in known if any(part.length for part in entry.parts)}:
             parts = tuple(part for part in known[index].parts if part.kind is not PartKind.TEXT or part.length)
             assert [part.part for part in shown.get(index, [])] == list(parts) or known[index].role is Role.NOTICE
-
-
-def _fates(entries: list[Entry], chain: list[Checkpoint]) -> list[tuple[int, Fate]]:
-    return [(entry.index, fate_of(shape_of(entry), chain).fate) for entry in entries]
 
 
 @pytest.mark.parametrize("excluded", [frozenset(), frozenset({5, 6, 7})])
