@@ -64,21 +64,15 @@ def append(
             "type": str(event_type),
             "compaction_id": compaction_id,
             "step": step,
-            "actor_kind": str(actor.kind),
-            "actor_id": actor.id,
-            "actor_name": actor.name,
-            "actor_role": actor.role,
             "target_kind": target[0],
             "target_id": target[1],
             "result": str(result),
             "before": before,
             "after": after,
             "reason": reason,
-            "request_id": actor.request_id,
-            "gesture_id": actor.gesture_id,
-            "address": actor.address,
             "payload": payload or {},
             "at": datetime.now(UTC).isoformat(timespec="microseconds"),
+            **_columns_of(actor),
         }
         digest = hashlib.sha256(previous_hash + content.of_fields(columns)).digest()
         cursor.execute(_INSERT, [*content.stored(columns), previous_hash, digest])
@@ -86,6 +80,12 @@ def append(
         if stream.startswith(SESSION_PREFIX):
             transaction.on_commit(partial(poke_session, stream.removeprefix(SESSION_PREFIX), seq))
     return Appended(seq, digest)
+
+
+def _columns_of(actor: Actor) -> dict[str, str]:
+    """Who did it, as the event keeps it for good."""
+    who = {"actor_kind": str(actor.kind), "actor_id": actor.id, "actor_name": actor.name, "actor_role": actor.role}
+    return who | {"request_id": actor.request_id, "gesture_id": actor.gesture_id, "address": actor.address}
 
 
 def _next(cursor: Any, stream: str) -> tuple[int, bytes]:
