@@ -26,6 +26,8 @@ _OWN_LINES = {
     Section.PENDING: re.compile(r"^(?:- \[|The request #|No to-do|A job |A call |Noted as pending)"),
 }
 _MAIN_REQUESTS = 5
+_LEAST_OPEN, _LEAST_FAILURE = 90, 60
+"""Tokens for what is open, and for the failure that teaches most, however short the summary."""
 _FILE_NOTE = re.compile(r"^- `(?:[^`]{0,400}/)?([^`/]{1,200})`[^—]{0,120} — (.{10,600})$")
 _ITS_OWN_NAME = re.compile(r"^\*{0,2}`[^`]{1,300}`\*{0,2}\s{0,2}(?:—|–|-|:)\s{0,2}(?=.{10})")
 _CAUSE = re.compile(r"^- .{1,400}? \(#(\d{1,9}), [^)]{1,40}\).* Then: “(.{10,600}?)”(?:\.|$| (?:Failed|Succeeded|Not seen))")
@@ -190,7 +192,7 @@ def errors(state: MechanicalState, causes: Mapping[int, Sentence], earlier: Sequ
     latest = {(error.tool, error.target): error for error in state.errors}
     told = sorted(latest.values(), key=lambda error: (error.index in causes, error.fixed_index is None, error.index))
     lines = [*(_error_line(error, causes.get(error.index), times[error.tool, error.target]) for error in told), *lines]
-    kept = _newest(lines, budget - estimate_text(head) - estimate_text(before))
+    kept = _newest(lines, max(budget - estimate_text(head) - estimate_text(before), _LEAST_FAILURE))
     return "\n".join(filter(None, (head, *kept))) + (f"\n\n{before}" if before else "")
 
 
@@ -243,7 +245,7 @@ def pending(state: MechanicalState, earlier: Sequence[Paragraph], budget: int) -
         lines.append(f"Noted as pending earlier, perhaps done since: {before.removeprefix(fold.EARLIER).strip()}")
     if not lines:
         return "No to-do, job or request is open." if state.entries else ""
-    return "\n".join(_newest(lines[::-1], budget)[::-1])
+    return "\n".join(_newest(lines[::-1], max(budget, _LEAST_OPEN))[::-1])
 
 
 def open_requests(state: MechanicalState) -> list[UserMessage]:

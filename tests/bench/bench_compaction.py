@@ -93,11 +93,12 @@ def stored(session_id: Any) -> Callable[[Timed], dict[str, Any]]:
     from sessions_app.models import Session
     from sessions_app.permissions import command_actor
     from sessions_app.services.compactions import run as running
+    from sessions_app.services.compactions import task as tasks
     from sessions_app.services.compactions.request import request
     from sessions_app.services.compactions.revert import revert
 
     def once(summariser: Timed) -> dict[str, Any]:
-        running.summarisers_for = lambda _policy: [summariser]  # type: ignore[assignment]
+        tasks.summarisers_for = lambda _policy: [summariser]  # type: ignore[assignment]
         actor = command_actor("")
         asked = request(actor=actor, session=Session.objects.get(pk=session_id)).compaction
         started = time.perf_counter()
