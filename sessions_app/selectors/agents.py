@@ -1,6 +1,12 @@
 """Names of agents and models, as their makers and users write them."""
 
-AGENT_NAMES = {"claude-code": "Claude Code", "codex": "Codex", "openai-chat": "OpenAI chat", "anthropic-messages": "Anthropic messages", "palimpsest": "held here"}
+AGENT_NAMES = {
+    "claude-code": "Claude Code",
+    "codex": "Codex",
+    "openai-chat": "OpenAI chat",
+    "anthropic-messages": "Anthropic messages",
+    "palimpsest": "Palimpsest",
+}
 
 
 def agent_name(agent: str) -> str:

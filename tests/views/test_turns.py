@@ -184,7 +184,7 @@ def test_every_page_of_an_inline_session_can_be_opened_and_shows_hostile_text_as
     send(actor=SOMEBODY, session=session, text=HOSTILE)
     claims.write_answer(claims.claim(session.pk), HOSTILE)
     send(actor=SOMEBODY, session=session, text=HOSTILE)
-    for address in (*pages_of(session), url("turn-create", session), url("session-continuation", session)):
+    for address in (*pages_of(session), url("turn-create", session)):
         answer = support_page.get(address)
         assert answer.status_code in {200, 302, 422}, address
         html = answer.content.decode() if not answer.streaming else ""
