@@ -116,6 +116,7 @@ def switch_model(
     the new one by its trigger; else nothing is switched, and `refusal` says why. Raises `SessionBusy` while a turn is
     open, `CompactionUnderWay` while a compaction is, and `NotOurs` where the agent chooses its model itself.
     """
+    signals.refresh(session.pk)  # the decision is about the view as it is now
     session.refresh_from_db()
     _check_switch(session)
     new_window = window or window_for(model)

@@ -99,6 +99,10 @@ def request(
         force=force,
     )
     _check_available(session, attempt)
+    return _join_or_start(actor, session, attempt, when_idle=when_idle)
+
+
+def _join_or_start(actor: Actor, session: Session, attempt: Compaction, *, when_idle: bool) -> RequestAnswer:
     try:
         with transaction.atomic():
             # The row is locked first: of two requests, one finds the attempt of the other.
