@@ -21,7 +21,7 @@ class FactClass(StrEnum):
 
     ASK = "user_ask"
     CONSTRAINT = "stated_constraint"
-    TODO = "open_todo"
+    TO_DO = "open_todo"
     FILE_EDITED = "file_edited"
     FILE_READ = "file_read"
     COMMAND = "command"
@@ -41,8 +41,8 @@ class FactClass(StrEnum):
         return self in _ESSENTIAL
 
 
-_SAID = frozenset({FactClass.ASK, FactClass.CONSTRAINT, FactClass.TODO, FactClass.COMMAND, FactClass.ERROR})
-_ESSENTIAL = frozenset({FactClass.ASK, FactClass.CONSTRAINT, FactClass.TODO, FactClass.FILE_EDITED})
+_SAID = frozenset({FactClass.ASK, FactClass.CONSTRAINT, FactClass.TO_DO, FactClass.COMMAND, FactClass.ERROR})
+_ESSENTIAL = frozenset({FactClass.ASK, FactClass.CONSTRAINT, FactClass.TO_DO, FactClass.FILE_EDITED})
 
 
 class Fact(msgspec.Struct, frozen=True):
@@ -85,7 +85,7 @@ def gather(seen: Collected) -> Facts:
     newest_first: dict[FactClass, Iterator[Fact]] = {
         FactClass.ASK: _asks(seen.users),
         FactClass.CONSTRAINT: _constraints(seen.users),
-        FactClass.TODO: _todos(seen.todos),
+        FactClass.TO_DO: _todos(seen.todos),
         FactClass.FILE_EDITED: _files(FactClass.FILE_EDITED, files),
         FactClass.FILE_READ: _files(FactClass.FILE_READ, files),
         FactClass.COMMAND: _commands(seen.commands),
@@ -125,7 +125,7 @@ def _constraints(users: Sequence[UserMessage]) -> Iterator[Fact]:
 def _todos(todos: Iterable[tuple[Todo, int]]) -> Iterator[Fact]:
     for todo, index in reversed(list(todos)):
         if todo.status is not TodoStatus.COMPLETED and todo.text:
-            yield Fact(FactClass.TODO, todo.text, index, todo.status.value.replace("_", " "))
+            yield Fact(FactClass.TO_DO, todo.text, index, todo.status.value.replace("_", " "))
 
 
 def _files(kind: FactClass, files: Sequence[FileRecord]) -> Iterator[Fact]:

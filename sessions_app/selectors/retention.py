@@ -18,7 +18,7 @@ OPEN_LINES = 6
 _NAMES = {
     FactClass.ASK: "requests of the user",
     FactClass.CONSTRAINT: "constraints that they stated",
-    FactClass.TODO: "open to-dos",
+    FactClass.TO_DO: "open to-dos",
     FactClass.FILE_EDITED: "files changed",
     FactClass.FILE_READ: "files only read",
     FactClass.COMMAND: "commands and how they ended",

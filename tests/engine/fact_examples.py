@@ -145,7 +145,7 @@ EXAMPLES: dict[FactClass, tuple[tuple[Build, str], ...]] = {
         (user("- avoid threads in the reader\n- log each step"), "avoid threads in the reader"),
         (user("Stop using the global cache there."), "Stop using the global cache there."),
     ),
-    FactClass.TODO: (
+    FactClass.TO_DO: (
         (todos(("Write the migration", "pending")), "Write the migration"),
         (todos(("Read the code", "completed"), ("Fix the reader", "in_progress")), "Fix the reader"),
         (call("update_plan", plan=[{"step": "Measure it", "status": "pending"}]), "Measure it"),
@@ -169,7 +169,7 @@ NO_FACTS: dict[FactClass, tuple[Build, ...]] = {
     FactClass.NUMBER: (says("Step 3 of 4"), user("version 2.14"), says("/v1/15s/x")),
     FactClass.ASK: (says("Do it."), lambda story: story.reminder("Do it."), user("<command-name>/clear</command-name>")),
     FactClass.CONSTRAINT: (says("You must not."), user("Should it never stop?"), user("Rename the button, then add a test.")),
-    FactClass.TODO: (todos(("Read", "completed")), says("TODO: write it")),
+    FactClass.TO_DO: (todos(("Read", "completed")), says("To do: write it")),
 }
 
 
