@@ -3,9 +3,10 @@
 import django.db.models.deletion
 from django.db import migrations, models
 
-_STATUSES = (
-    "requested waiting_for_idle running drafted completed skipped stale cancelled timed_out failed emergency_ephemeral".split()
-)
+_STATUSES = [
+    *("requested", "waiting_for_idle", "running", "drafted"),
+    *("completed", "skipped", "stale", "cancelled", "timed_out", "failed", "emergency_ephemeral"),
+]
 
 
 class Migration(migrations.Migration):
