@@ -57,7 +57,7 @@ def scene(request, monkeypatch, support_actor):
 
 def boundary(session: Session) -> int:
     compaction = fresh(session).active_console
-    return compaction.boundary_index if compaction else 0
+    return compaction.boundary_index or 0 if compaction else 0
 
 
 def ask(actor, session: Session, number: int) -> Turn:
