@@ -18,6 +18,7 @@ CELERY_BROKER_URL = broker_url(ENV)
 CELERY_TASK_QUEUES = task_queues()
 # A broker that is away comes back: a worker waits for it, for as long as it takes.
 CELERY_BROKER_CONNECTION_MAX_RETRIES = None
+CELERY_WORKER_CONSUMER = "project.consumer:Consumer"
 # Whoever asks for something does not wait for it: the sweep queues what could not be queued.
 CELERY_TASK_PUBLISH_RETRY_POLICY = {"max_retries": 1, "interval_start": 0.0, "interval_step": 0.2, "interval_max": 0.2}
 CELERY_BROKER_CONNECTION_TIMEOUT = 3
