@@ -115,7 +115,7 @@ class Session(models.Model):
 
     overrides = models.JSONField(default=dict, blank=True)  # engine.overrides.Overrides: what holds now, so that no page has to ask
 
-    evaluation = models.JSONField(default=dict, blank=True)  # why automatic compaction last did or did not fire: services.compactions.verdicts
+    evaluation = models.JSONField(default=dict, blank=True)  # why automatic compaction last did or did not fire
     breaker_failures = models.PositiveIntegerField(default=0)  # automatic compactions that failed in a row
     breaker_failed_at = models.DateTimeField(null=True, blank=True)  # the last of them
     refill_warning = models.TextField(blank=True, default="")  # why compacting makes no headway; empty while it does

@@ -49,7 +49,8 @@ def test_what_new_prompts_cannot_tell_stays_as_it_was_known():
     known = Calibration(factor=1.3, overhead=9_000, prompts=12)
     assert calibrate([], base=None, known=known) == known
     unknown_view = calibrate(prompts(1.5, 100, STEPS), base=None, known=known)
-    assert (unknown_view.factor, unknown_view.overhead) == (pytest.approx(1.5, abs=0.001), 9_000)
+    assert unknown_view.factor == pytest.approx(1.5, abs=0.001)
+    assert unknown_view.overhead == 9_000
     assert calibrate(prompts(1.5, 100, STEPS), base=None) == NONE
 
 

@@ -215,7 +215,9 @@ def compact_after(session: Session, actor, turns: int) -> Compaction:
     """Another automatic compaction of a view that has filled up again within so many turns."""
     grow(session, turns)
     Session.objects.filter(pk=session.pk).update(signal_tokens=7_000, signal_origin=Origin.MEASURED)
-    return before_turn(session=fresh(session), actor=actor, turn_id=uuid.uuid4()).compaction
+    compaction = before_turn(session=fresh(session), actor=actor, turn_id=uuid.uuid4()).compaction
+    assert compaction is not None
+    return compaction
 
 
 def test_three_compactions_within_ten_turns_warn_and_name_what_fills_the_window(support_actor):

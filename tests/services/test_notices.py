@@ -61,7 +61,7 @@ def poked(monkeypatch):
     return told
 
 
-def view(session) -> Event:
+def view(session) -> log.Appended:
     return log.append(log.session_stream(session.pk), EventType.SESSION_VIEWED, actor=system_actor("here"))
 
 
