@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from typing import Literal
 
 import msgspec
 
@@ -50,7 +49,6 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     total_timeout_s: int | None = None  # None: it grows with the number of chunks
     heartbeat_s: int = 15
     summarisers: tuple[str, ...] = ("extractive",)
-    estimator: Literal["chars", "bpe"] = "chars"  # who counts what a compaction plans and verifies
     clear_results: bool = True  # whether an automatic compaction may replace old results by placeholders
     review_before_commit: bool = False  # whether a result waits as a draft until somebody commits it
     allow_fallback: bool = True  # whether a trim may follow when every summary was rejected

@@ -78,12 +78,6 @@ _HOW_MUCH = (
         "It may begin by replacing old tool results by short notes.",
         Unit.SWITCH,
     ),
-    (
-        "estimator",
-        "Count tokens by",
-        "chars: by kinds of characters. bpe: by a vocabulary, closer, slower, in workers.",
-        Unit.CHOICE,
-    ),
 )
 _SUMMARISERS = (
     ("summarisers", "Summarisers", "In the order in which they are tried, one a line.", Unit.NAMES),
@@ -105,7 +99,7 @@ _SAFETY = (
     ("heartbeat_s", "Sign of life", "How often a running attempt says how far it is.", Unit.SECONDS),
 )
 _AUTO = {"protected_recent_messages": "as the profile says", "total_timeout_s": "it grows with the number of chunks"}
-_CHOICES = {"profile": tuple(profile.value for profile in Profile), "estimator": ("chars", "bpe")}
+_CHOICES = {"profile": tuple(profile.value for profile in Profile)}
 
 
 def _described() -> dict[str, PolicyField]:
