@@ -46,6 +46,10 @@ class EmbeddedWorker(WorkController):
         )
         self._thread = threading.Thread(target=self.start, name=f"worker-{queue}", daemon=True)
 
+    def should_use_eventloop(self) -> bool:
+        # Celery's loop is one for each process: two workers that share it, over Redis, take each other's sockets away.
+        return False
+
     def on_consumer_ready(self, consumer: Any) -> None:
         # Celery waits two seconds for messages before it looks whether it should stop: too long for a server's end.
         drain = consumer.connection.drain_events
