@@ -93,14 +93,13 @@ def test_a_killed_web_process_leaves_the_run_alone_and_another_one_shows_it(depl
     assert_whole(deployment, session)
 
 
-@pytest.mark.parametrize("pool", POOLS)
-def test_a_killed_worker_s_attempt_ends_with_a_sentence_and_the_next_one_succeeds(deployment, pool):
+def test_a_killed_worker_s_attempt_ends_with_a_sentence_and_the_next_one_succeeds(deployment):
     session = deployment.slow_session(20.0)
-    web, first = deployment.web(), deployment.worker(pool)
+    web, first = deployment.web(), deployment.worker()
     ana = deployment.person(web)
     begin(deployment, ana, session)
     first.kill()
-    deployment.worker(pool)
+    deployment.worker()
     until(is_over(deployment, session))
     assert deployment.attempts(session)[0][:2] == ("failed", "worker_lost")
     assert "The process that ran it stopped. Nothing was changed." in ana.get(page_of(session))
@@ -208,10 +207,9 @@ def test_a_killed_worker_s_import_ends_with_a_sentence_and_the_next_one_reads_on
     assert deployment.query("SELECT counts->>'entries' FROM sessions_app_importrun WHERE id = %s", again) == [(str(ENTRIES - kept),)]
 
 
-@pytest.mark.parametrize("pool", POOLS)
-def test_an_import_goes_on_when_postgresql_ended_at_once_and_came_back(deployment, pool):
+def test_an_import_goes_on_when_postgresql_ended_at_once_and_came_back(deployment):
     web = deployment.web()
-    deployment.worker(pool)
+    deployment.worker()
     ana = deployment.person(web)
     run, own = upload(deployment, ana)
     deployment.postgres.kill(signal.SIGQUIT)
