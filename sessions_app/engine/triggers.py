@@ -23,6 +23,7 @@ class Reason(StrEnum):
     BACKGROUND_SESSION = "background_session"
     NO_CAPACITY = "no_capacity"
     ALREADY_ATTEMPTED = "already_attempted_this_turn"
+    DRAFT_WAITS = "draft_waits"
     NO_ENTRIES = "no_entries"
     WITHIN_BUDGET = "within_compaction_budget"
     ALL_PROTECTED = "protected_tail_exhausts_compaction_window"
@@ -67,6 +68,7 @@ _SENTENCES = {
     Reason.BACKGROUND_SESSION: "It did not fire: sub-agents and scheduled runs are not compacted on a change of tier.",
     Reason.NO_CAPACITY: "It did not fire: the request leaves no room for any history.",
     Reason.ALREADY_ATTEMPTED: "It did not fire: this turn has tried to compact already.",
+    Reason.DRAFT_WAITS: "It did not fire: the draft of a compaction waits to be reviewed.",
     Reason.NO_ENTRIES: "It did not fire: there is no history yet.",
     Reason.WITHIN_BUDGET: "It did not fire: the history of {tokens:,} tokens fits into {limit:,} with its margin.",
     Reason.ALL_PROTECTED: "It did not fire: everything is protected, so there is nothing to fold.",
@@ -82,12 +84,20 @@ _SENTENCES = {
 
 
 def before_turn(
-    *, signal: Signal, policy: Policy, window: int, circuit_open: bool = False, attempted: bool = False, ours: bool = True
+    *,
+    signal: Signal,
+    policy: Policy,
+    window: int,
+    circuit_open: bool = False,
+    attempted: bool = False,
+    draft_waits: bool = False,
+    ours: bool = True,
 ) -> Verdict:
     """Whether a turn has to be preceded by a compaction.
 
     The trigger is inclusive. Where nothing was measured since the boundary, an estimate over `preflight_ratio` of the
     window fires as well, also when the trigger lies above that. `attempted`: this turn has tried to compact before;
+    `draft_waits`: a person has still to decide about what an earlier one made;
     `ours`: the console holds the context itself. An agent's own is only watched.
     """
     limit = policy.trigger_tokens(window)
@@ -107,7 +117,12 @@ def before_turn(
         verdict = msgspec.structs.replace(verdict, fires=True, reason=Reason.OVER_TRIGGER)
     elif signal.measured is None and signal.tokens > preflight:
         verdict = msgspec.structs.replace(verdict, trigger=Trigger.PREFLIGHT, fires=True, reason=Reason.OVER_PREFLIGHT, limit=preflight)
-    obstacles = ((not ours, Reason.NOT_OURS), (attempted, Reason.ALREADY_ATTEMPTED), (circuit_open, Reason.CIRCUIT_OPEN))
+    obstacles = (
+        (not ours, Reason.NOT_OURS),
+        (attempted, Reason.ALREADY_ATTEMPTED),
+        (draft_waits, Reason.DRAFT_WAITS),
+        (circuit_open, Reason.CIRCUIT_OPEN),
+    )
     return _unless(verdict, obstacles) if verdict.fires else verdict
 
 

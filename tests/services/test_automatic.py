@@ -67,6 +67,16 @@ def test_a_view_under_its_trigger_is_left_alone_and_says_why(support_actor):
     assert not Compaction.objects.exists()
 
 
+def test_a_draft_that_waits_for_its_review_is_not_followed_by_another(support_actor):
+    session = inline()
+    set_policy(session, review_before_commit=True)
+    assert before_turn(session=session, actor=support_actor, turn_id=uuid.uuid4()).compaction.status == Status.DRAFTED
+    decision = before_turn(session=fresh(session), actor=support_actor, turn_id=uuid.uuid4())
+    assert (decision.compaction, decision.verdict.reason) == (None, triggers.Reason.DRAFT_WAITS)
+    assert decision.verdict.explanation == "It did not fire: the draft of a compaction waits to be reviewed."
+    assert Compaction.objects.count() == 1
+
+
 def test_off_is_off_before_a_turn_and_after_an_overflow(support_actor):
     """Invariant 12, and what an overflow then offers."""
     session = inline()

@@ -70,6 +70,7 @@ def before_turn(*, session: Session, actor: Actor, turn_id: uuid.UUID | None, mu
         window=session.window,
         circuit_open=breakers.is_open(session),
         attempted=_has_attempted(session, turn_id),
+        draft_waits=Compaction.objects.filter(session_id=session.pk, status=Status.DRAFTED).exists(),
     )
     return _decide(session, actor, verdict, turn_id, must_end=must_end)
 
