@@ -108,6 +108,7 @@ def data_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.slow
 def test_in_a_shell_every_kind_of_end_has_its_code_and_its_error_is_json(data_dir):
     first = json.loads(shell(data_dir, "sessions", "--json", "--limit", "1").stdout)["data"][0]["id"]
+    shell(data_dir, "revert", first)  # to the whole history, if anything else is in force
     for arguments, code, word in (
         (("view", first, "--json"), Exit.OK, ""),
         (("view", "ffffffff", "--json"), Exit.NOT_FOUND, "not_found"),
