@@ -1,0 +1,46 @@
+"""The engine as a library: the example of the document runs as it is written."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from sessions_app.engine import Commit, Ended, build, checkpoint_of, compact, message
+from sessions_app.engine.view import problems
+from tests.engine.attempts import long_story
+
+DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "library.md"
+
+
+def test_the_example_of_the_document_runs_and_does_what_it_says(capsys):
+    (example,) = re.findall(r"```python\n(.*?)```", DOCUMENT.read_text(), re.DOTALL)
+    assert len(example.strip().splitlines()) <= 11
+    exec(example, {})
+    said = capsys.readouterr().out
+    assert said.startswith("<compacted-history>")
+    assert "Never touch `legacy.py`." in said
+    assert int(re.search(r"42 entries, (\d+) messages", said).group(1)) < 42
+
+
+def test_a_second_attempt_goes_on_from_the_first():
+    story = long_story(turns=20)
+    first = compact(story.entries)
+    assert isinstance(first, Commit)
+    chain = [checkpoint_of(first, 1)]
+    for turn in range(20):
+        story.user(f"More {turn}. " * 40).says(f"Done {turn}. " * 40)
+    second = compact(story.entries, chain=chain, previous_summary=first.summary)
+    assert isinstance(second, Commit)
+    assert second.boundary_index > first.boundary_index
+    assert problems(build(story.entries, checkpoint_of(second, 2))) == []
+
+
+def test_what_comes_to_nothing_says_why():
+    ended = compact([message(0, "user", "Hello."), message(1, "assistant", "Hello.")])
+    assert isinstance(ended, Ended)
+    assert "Nothing was changed." in ended.explanation
+
+
+def test_a_role_that_nobody_has_is_refused():
+    with pytest.raises(ValueError, match="robot"):
+        message(0, "robot", "Hello.")
