@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from channels.routing import get_default_application
@@ -29,8 +29,23 @@ WATCH_STOP_S = 3.0
 EVERYWHERE = frozenset({"0.0.0.0", "::", ""})  # noqa: S104
 
 
-def _leave(number: int, frame: object) -> None:  # noqa: ARG001
-    raise KeyboardInterrupt
+class _Leaving:
+    """Takes the signals that end it. Until the server runs, whoever starts it may swallow what is raised: the wish is kept."""
+
+    def __init__(self) -> None:
+        self._is_wished = False
+        self._stop: Callable[[], object] | None = None
+
+    def __call__(self, number: int, frame: object) -> None:
+        self._is_wished = True
+        if self._stop is None:
+            raise KeyboardInterrupt
+        self._stop()
+
+    def is_up_to(self, stop: Callable[[], object]) -> bool:
+        """Whether it is to end at once. From now on a signal calls `stop`."""
+        self._stop = stop
+        return self._is_wished
 
 
 class WatchThread:
@@ -80,14 +95,16 @@ class Command(BaseCommand):
         if host not in EVERYWHERE:
             settings.ALLOWED_HOSTS.append(f"[{host}]" if ":" in host else host)
         background = import_string(settings.BACKGROUND_WORK)()
-        signal.signal(signal.SIGTERM, _leave)  # until the server takes the signals over
+        leaving = _Leaving()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, leaving)  # until the server takes the signals over
         try:
             # Before the workers: the demo runs its compactions itself, one after the other.
             sign_ins = demo.fill(actor=system_actor("up")).sign_ins if settings.SETS_ITSELF_UP else ()
             background.start()
             if watch is not None:
                 watch.start()
-            self._serve(host, port, sign_ins)
+            self._serve(host, port, sign_ins, leaving)
         except KeyboardInterrupt:
             pass  # the same wish, before the server listened to it
         finally:
@@ -112,14 +129,25 @@ class Command(BaseCommand):
         if status.problem:
             self.stderr.write(status.problem)
 
-    def _serve(self, host: str, port: int, sign_ins: Iterable[demo.SignIn]) -> None:
+    def _serve(self, host: str, port: int, sign_ins: Iterable[demo.SignIn], leaving: _Leaving) -> None:
+        from twisted.internet import reactor as installed  # noqa: PLC0415  by the server's module, which must come first
+
+        reactor: Any = installed
         shown = f"[{host}]" if ":" in host else "127.0.0.1" if host in EVERYWHERE else host
+
+        def begin() -> None:
+            if leaving.is_up_to(lambda: reactor.callFromThread(reactor.stop)):
+                reactor.stop()
+            else:
+                self._greet(f"http://{shown}:{port}/", sign_ins)
+
         Server(
             application=import_string(settings.STATIC_FILES)(get_default_application()),
             endpoints=build_endpoint_description_strings(host=host, port=port),
             verbosity=0,
             application_close_timeout=1,
-            ready_callable=lambda: self._greet(f"http://{shown}:{port}/", sign_ins),
+            # Not before the server runs: who reads the greeting may send a signal at once.
+            ready_callable=lambda: reactor.callWhenRunning(begin),
         ).run()
 
     def _greet(self, address: str, sign_ins: Iterable[demo.SignIn]) -> None:
