@@ -51,6 +51,11 @@ def compact(
         instructions=instructions,
         force=force,
     )
+    return to_its_end(task)
+
+
+def to_its_end(task: Task) -> Commit | Ended:
+    """What an attempt comes to, whatever its steps say on the way."""
     steps = run(task, should_stop=lambda: None)
     while True:
         try:

@@ -9,12 +9,13 @@ import msgspec
 
 from sessions_app.engine.counting import estimate_text
 from sessions_app.engine.entries import Checkpoint
+from sessions_app.engine.library import checkpoint_of, to_its_end
 from sessions_app.engine.policy import Policy
-from sessions_app.engine.run import Task, run
+from sessions_app.engine.run import Task
 from sessions_app.engine.shapes import EntryShape
-from sessions_app.engine.steps import Commit, Result, Summariser
+from sessions_app.engine.steps import Commit, Summariser
 from sessions_app.engine.summarising import Load
-from sessions_app.engine.terms import CoverageStatus, Lineage, Outcome, Role, Rung, Trigger
+from sessions_app.engine.terms import CoverageStatus, Outcome, Role, Rung, Trigger
 
 LEAST_GROWTH = 0.05
 """Of the trigger: by so much a view must grow after an attempt that came to nothing before there is another one."""
@@ -129,7 +130,7 @@ class _Walk:
         if self._in_vain >= 0 and self._held < self._in_vain + LEAST_GROWTH * self._trigger_tokens:
             return
         before = self._held
-        result = _last_of(
+        result = to_its_end(
             Task(
                 shapes=self._shapes[:position],
                 load=self._load,
@@ -147,7 +148,7 @@ class _Walk:
             self._not_possible += 1
             return
         self._in_vain = -1
-        self._chain.append(_checkpoint(result, len(self._chain) + 1))
+        self._chain.append(checkpoint_of(result, len(self._chain) + 1))
         self._last = result
         self._folded = result if result.entries_folded else self._folded
         self._held = result.tokens_after
@@ -171,28 +172,6 @@ class _Walk:
             facts_in_view=in_view,
             facts_by_summary=by_summary,
         )
-
-
-def _last_of(task: Task) -> Result:
-    """Runs an attempt to its end, whatever its steps say."""
-    steps = run(task, should_stop=lambda: None)
-    while True:
-        try:
-            next(steps)
-        except StopIteration as finished:
-            result: Result = finished.value
-            return result
-
-
-def _checkpoint(made: Commit, generation: int) -> Checkpoint:
-    return Checkpoint(
-        generation=generation,
-        lineage=Lineage.CONSOLE,
-        segments=made.segments,
-        boundary_index=made.boundary_index,
-        cleared=frozenset(made.cleared),
-        trimmed=made.outcome is Outcome.TRIMMED,
-    )
 
 
 def _replayed(made: Commit, at: int, trigger: Trigger) -> Replayed:
