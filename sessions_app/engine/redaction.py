@@ -1,7 +1,10 @@
 """Credentials are taken out of what a summary is made of and of what it says; only their number is kept."""
 
 import re
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
+from itertools import accumulate
+from typing import NamedTuple
 
 import msgspec
 
@@ -14,27 +17,19 @@ _PEM = re.compile(
     r"[A-Za-z0-9+/=]{16,}(?:(?:\s|\\[nr]){1,4}[A-Za-z0-9+/=]{16,})*(?:(?:\s|\\[nr]){1,4}[A-Za-z0-9+/=]{1,15}(?=\s|\\))?"
     r"(?:(?:\s|\\[nr]){0,4}-----END [A-Z ]{0,40}PRIVATE KEY-----)?"
 )
-_TOKENS = (
-    (("sk-", "sk_", "rk_", "pk_"), re.compile(r"(?:sk|rk|pk)[-_](?:ant-|proj-|live_|test_|svcacct-)?[A-Za-z0-9_-]{16,}")),
-    (("ghp_", "gho_", "ghu_", "ghs_", "ghr_"), re.compile(r"gh[pousr]_[A-Za-z0-9]{20,}")),
-    (("github_pat_",), re.compile(r"github_pat_[A-Za-z0-9_]{20,}")),
-    (("glpat-",), re.compile(r"glpat-[A-Za-z0-9_-]{16,}")),
-    (("AKIA", "ASIA"), re.compile(r"A(?:KIA|SIA)[A-Z0-9]{16}(?![A-Za-z0-9])")),
-    (("AIza",), re.compile(r"AIza[A-Za-z0-9_-]{30,}")),
-    (("xox",), re.compile(r"xox[abprs]-[A-Za-z0-9-]{10,}")),
-    (("npm_",), re.compile(r"npm_[A-Za-z0-9]{30,}")),
-    (("pypi-",), re.compile(r"pypi-[A-Za-z0-9_-]{30,}")),
-    (("hf_",), re.compile(r"hf_[A-Za-z0-9]{20,}")),
-    (("eyJ",), re.compile(r"eyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}")),
-)
-"""Token shapes, each with the letters that it starts with: looking for letters is much cheaper than for a shape."""
-
+_KEY = re.compile(r"(?:sk|rk|pk)[-_](?:ant-|proj-|live_|test_|svcacct-)?[A-Za-z0-9_-]{16,}")
+_OF_GITHUB = re.compile(r"gh[pousr]_[A-Za-z0-9]{20,}")
+_OF_GITHUB_FINE = re.compile(r"github_pat_[A-Za-z0-9_]{20,}")
+_OF_GITLAB = re.compile(r"glpat-[A-Za-z0-9_-]{16,}")
+_OF_AWS = re.compile(r"A(?:KIA|SIA)[A-Z0-9]{16}(?![A-Za-z0-9])")
+_OF_GOOGLE = re.compile(r"AIza[A-Za-z0-9_-]{30,}")
+_OF_SLACK = re.compile(r"xox[abprs]-[A-Za-z0-9-]{10,}")
+_OF_NPM = re.compile(r"npm_[A-Za-z0-9]{30,}")
+_OF_PYPI = re.compile(r"pypi-[A-Za-z0-9_-]{30,}")
+_OF_HUGGING_FACE = re.compile(r"hf_[A-Za-z0-9]{20,}")
+_WEB_TOKEN = re.compile(r"eyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}")
 _BEARER = re.compile(r"\bBearer\s{1,3}(?P<value>[A-Za-z0-9._~+/=-]{12,})", re.IGNORECASE)
 _IN_ADDRESS = re.compile(r"://[^\s:/@'\"]{1,100}:(?P<value>[^\s:/@'\"]{3,200})(?=@)")
-_NAMES = (
-    "password", "passwd", "pwd", "secret", "api_key", "api-key", "apikey", "access_key", "access-key", "accesskey", "auth_token",
-    "auth-token", "authtoken", "access_token", "access-token", "accesstoken",
-)  # fmt: skip
 _NAMED = re.compile(
     r"""
     (?P<name>
@@ -47,86 +42,8 @@ _NAMED = re.compile(
 )
 
 
-Scan = tuple[re.Pattern[str], Callable[[re.Match[str]], bool]]
-"""A shape to look for, and what tells a harmless match of it."""
-
-
-def redact(text: str) -> tuple[str, int]:
-    """The text without the credentials that it holds, and how many there were. Linear in its length."""
-    total = 0
-    for shape, is_harmless in _scans(text):
-        text, count = _replace(shape, text, is_harmless)
-        total += count
-    return text, total
-
-
-def redact_entries(entries: Sequence[Entry]) -> tuple[list[Entry], int]:
-    """The entries without credentials in any of their texts, those without any as they are, and how many there were.
-
-    What may be in them is found out for all at once: most pages of a history hold nothing to look for.
-    """
-    if not _scans("\n".join(part.text for entry in entries for part in entry.parts)):
-        return list(entries), 0
-    redacted, total = [], 0
-    for entry in entries:
-        clean, count = _redact_entry(entry)
-        redacted.append(clean)
-        total += count
-    return redacted, total
-
-
-def _redact_entry(entry: Entry) -> tuple[Entry, int]:
-    count = 0
-    parts = []
-    for part in entry.parts:
-        text, found = redact(part.text) if part.text else ("", 0)
-        count += found
-        parts.append(msgspec.structs.replace(part, text=text) if found else part)
-    return (msgspec.structs.replace(entry, parts=tuple(parts)), count) if count else (entry, 0)
-
-
-def _scans(text: str) -> list[Scan]:
-    """The shapes that may stand in the text: tokens that do, and others whose first letters do."""
-    lower = text.lower()
-    found: list[Scan] = [(_PEM, _never)] if "private key-----" in lower else []
-    found += [(shape, _is_inside_a_word) for starts, shape in _TOKENS if _stands_in(text, starts, shape)]
-    if "bearer" in lower:
-        found.append((_BEARER, _is_placeholder))
-    if "://" in lower and "@" in lower:
-        found.append((_IN_ADDRESS, _is_placeholder))
-    if any(name in lower for name in _NAMES):
-        found.append((_NAMED, _is_code))
-    return found
-
-
-def _stands_in(text: str, starts: Sequence[str], shape: re.Pattern[str]) -> bool:
-    """Whether the shape matches anywhere: only where one of its starts stands can it."""
-    for start in starts:
-        place = text.find(start)
-        while place >= 0:
-            if shape.match(text, place):
-                return True
-            place = text.find(start, place + 1)
-    return False
-
-
 def _never(_match: re.Match[str]) -> bool:
     return False
-
-
-def _replace(shape: re.Pattern[str], text: str, is_harmless: Callable[[re.Match[str]], bool]) -> tuple[str, int]:
-    """The text with the shape's matches, or the `value` in them, replaced; and how many there were."""
-    count = 0
-    group = "value" if "value" in shape.groupindex else 0
-
-    def replace(match: re.Match[str]) -> str:
-        nonlocal count
-        if is_harmless(match):
-            return match.group()
-        count += 1
-        return match.string[match.start() : match.start(group)] + PLACEHOLDER + match.string[match.end(group) : match.end()]
-
-    return shape.sub(replace, text), count
 
 
 def _is_inside_a_word(match: re.Match[str]) -> bool:
@@ -147,3 +64,110 @@ def _is_code(match: re.Match[str]) -> bool:
         return False
     is_word = re.fullmatch(r"[A-Za-z_.]+", value) is not None
     return after in ("(", "[") or (is_word and (not lead.endswith("=") or "." in value))
+
+
+_Shapes = tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], bool]], ...]
+"""Shapes to look for, each with what tells a harmless match of it."""
+
+
+class _Trace(NamedTuple):
+    """What tells cheaply, in the UTF-8 of a text, that some shapes may stand there.
+
+    Each begins with a fixed word, or with one rare character before which the rest is looked for: the search for either
+    runs at the speed of memory, and one for all words at once would not.
+    """
+
+    looks: re.Pattern[bytes]
+    shapes: _Shapes
+    in_lower: bool = False  # whether to look in the text in lower case
+
+
+def _tokens(*shapes: re.Pattern[str]) -> _Shapes:
+    return tuple((shape, _is_inside_a_word) for shape in shapes)
+
+
+_TRACES = (
+    _Trace(re.compile(rb"private key-----"), ((_PEM, _never),), in_lower=True),
+    _Trace(re.compile(rb"k(?:(?<=sk)[-_]|(?<=[rp]k)_)[A-Za-z0-9_-]{16}"), _tokens(_KEY)),
+    _Trace(
+        re.compile(rb"_(?:(?<=gh[pousr]_)|(?<=github_pat_)|(?<=npm_)|(?<=hf_))[A-Za-z0-9_]{20}"),
+        _tokens(_OF_GITHUB, _OF_GITHUB_FINE, _OF_NPM, _OF_HUGGING_FACE),
+    ),
+    _Trace(re.compile(rb"-(?:(?<=glpat-)|(?<=pypi-))[A-Za-z0-9_-]{16}"), _tokens(_OF_GITLAB, _OF_PYPI)),
+    _Trace(re.compile(rb"A(?:[KS]IA[A-Z0-9]{16}|Iza[A-Za-z0-9_-]{30})"), _tokens(_OF_AWS, _OF_GOOGLE)),
+    _Trace(re.compile(rb"xox[abprs]-"), _tokens(_OF_SLACK)),
+    _Trace(re.compile(rb"J(?<=eyJ)[A-Za-z0-9_-]{8}"), _tokens(_WEB_TOKEN)),
+    _Trace(re.compile(rb"bearer"), ((_BEARER, _is_placeholder),), in_lower=True),
+    # Bytes, not characters: four for each at most.
+    _Trace(re.compile(rb"://[^\s:/@'\"]{1,400}:[^\s:/@'\"]{3,800}@"), ((_IN_ADDRESS, _is_placeholder),)),
+    *(
+        _Trace(re.compile(looks), ((_NAMED, _is_code),), in_lower=True)
+        for looks in (
+            rb"w(?:d(?<=pwd)|(?<=passw)(?:or)?d)",
+            rb"secret",
+            rb"key(?:(?<=api_key)|(?<=api-key)|(?<=apikey)|(?<=access_key)|(?<=access-key)|(?<=accesskey))",
+            rb"k(?<=tok)en(?:(?<=auth_token)|(?<=auth-token)|(?<=authtoken)|(?<=access_token)|(?<=access-token)|(?<=accesstoken))",
+        )
+    ),
+)
+
+
+def redact(text: str) -> tuple[str, int]:
+    """The text without the credentials that it holds, and how many there were. Linear in its length."""
+    raw = text.encode("utf-8", "surrogatepass")
+    lower = raw.lower()
+    total = 0
+    there = {shape: None for looks, shapes, in_lower in _TRACES if looks.search(lower if in_lower else raw) for shape in shapes}
+    for shape, is_harmless in there:
+        text, count = _replace(shape, text, is_harmless)
+        total += count
+    return text, total
+
+
+def redact_entries(entries: Sequence[Entry]) -> tuple[list[Entry], int]:
+    """The entries without credentials in any of their texts, those without any as they are, and how many there were.
+
+    Where one may stand is found out for all at once: most texts of a history hold nothing to look for.
+    """
+    redacted, total = list(entries), 0
+    for place in _suspects(entries):
+        redacted[place], count = _redact_entry(entries[place])
+        total += count
+    return redacted, total
+
+
+def _suspects(entries: Sequence[Entry]) -> list[int]:
+    """Positions of the entries in which a credential may stand."""
+    texts = ["\n".join([part.text for part in entry.parts]).encode("utf-8", "surrogatepass") for entry in entries]
+    raw = b"\n".join(texts)
+    lower = raw.lower()
+    found = [match.start() for trace in _TRACES for match in trace.looks.finditer(lower if trace.in_lower else raw)]
+    if not found:
+        return []
+    ends = list(accumulate(len(text) + 1 for text in texts))
+    return sorted({bisect_right(ends, place) for place in found})
+
+
+def _redact_entry(entry: Entry) -> tuple[Entry, int]:
+    count = 0
+    parts = []
+    for part in entry.parts:
+        text, found = redact(part.text) if part.text else ("", 0)
+        count += found
+        parts.append(msgspec.structs.replace(part, text=text) if found else part)
+    return (msgspec.structs.replace(entry, parts=tuple(parts)), count) if count else (entry, 0)
+
+
+def _replace(shape: re.Pattern[str], text: str, is_harmless: Callable[[re.Match[str]], bool]) -> tuple[str, int]:
+    """The text with the shape's matches, or the `value` in them, replaced; and how many there were."""
+    count = 0
+    group = "value" if "value" in shape.groupindex else 0
+
+    def replace(match: re.Match[str]) -> str:
+        nonlocal count
+        if is_harmless(match):
+            return match.group()
+        count += 1
+        return match.string[match.start() : match.start(group)] + PLACEHOLDER + match.string[match.end(group) : match.end()]
+
+    return shape.sub(replace, text), count
