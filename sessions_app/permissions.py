@@ -36,6 +36,7 @@ class Action(StrEnum):
     MESSAGE = "message"
     INTERRUPT = "interrupt"
     RESET_BREAKER = "reset_breaker"  # let automatic compaction start again
+    CHANGE_MEMORY = "change_memory"  # forget facts, and have failed flushes repaired
     AUDIT = "audit"
     MANAGE_USERS = "manage_users"
     MANAGE_POLICIES = "manage_policies"
@@ -53,6 +54,7 @@ _SUPPORT = _OPERATOR | {
     Action.RESET_BREAKER,
     Action.PIN,
     Action.EXCLUDE,
+    Action.CHANGE_MEMORY,
 }
 ACTIONS_BY_ROLE: dict[str, frozenset[Action]] = {
     "operator": _OPERATOR,

@@ -11,6 +11,7 @@ logger = structlog.get_logger(__name__)
 
 RUN_COMPACTION = "sessions_app.run_compaction"
 RUN_TURN = "sessions_app.run_turn"
+REPAIR_MEMORY = "sessions_app.repair_memory"
 IMPORT_SESSIONS = "sessions_app.import_sessions"
 
 

@@ -10,6 +10,7 @@ from celery.signals import worker_shutting_down
 from celery.worker import state as worker
 
 from sessions_app import queue
+from sessions_app.services import memory_flush
 from sessions_app.services.compactions import run as compactions
 from sessions_app.services.imports import runs as imports
 from sessions_app.services.turns import run as turns
@@ -33,6 +34,12 @@ def run_compaction(compaction_id: str) -> None:
 def run_turn(session_id: str) -> None:
     _begin()
     turns.run_turn(uuid.UUID(session_id), must_end=_is_cut_off)
+
+
+@shared_task(name=queue.REPAIR_MEMORY)
+def repair_memory(compaction_id: str) -> None:
+    _begin()
+    memory_flush.repair(uuid.UUID(compaction_id))
 
 
 @shared_task(name=queue.IMPORT_SESSIONS)

@@ -13,6 +13,7 @@ from sessions_app.events import deferred
 from sessions_app.events.actors import Actor
 from sessions_app.models import ActorKind
 from sessions_app.permissions import ADMINS, OPERATORS, SUPPORT
+from sessions_app.services import memory_beside
 
 # The browser driver's loop runs in the main thread, where tests also use the ORM.
 os.environ.setdefault("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
@@ -39,6 +40,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
 def pytest_runtest_teardown() -> None:
     """Reads are written a moment later: by then they would stand in the next test's database."""
     deferred.flush()
+    memory_beside.wait_for_all()
 
 
 @pytest.fixture(autouse=True)

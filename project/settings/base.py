@@ -5,7 +5,7 @@ from pathlib import Path
 
 from csp.constants import NONE, SELF
 
-from project.settings.env import Env, public_address
+from project.settings.env import Env, is_on, public_address
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 ENV = Env()
@@ -143,6 +143,7 @@ CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 UPLOAD_MAX_BYTES = ENV.number("UPLOAD_MAX_MB") * 1_000_000
 DATA_UPLOAD_MAX_MEMORY_SIZE = 2_500_000
 FILE_UPLOAD_HANDLERS = ["django.core.files.uploadhandler.TemporaryFileUploadHandler"]
+SESSION_FLUSH = is_on(ENV.text("SESSION_FLUSH"))
 COMMAND_USER = ENV.text("USER")
 HOST = ENV.text("HOST")
 PORT = ENV.number("PORT")

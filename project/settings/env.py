@@ -49,6 +49,9 @@ VARIABLES = (
     Variable("SESSION_HOURS", "int", 12, "A sign-in ends after so many hours in any case."),
     Variable("SIGN_IN_FAILURES", "int", 5, "After so many wrong passwords, sign-in with that name from that address is locked."),
     Variable("SIGN_IN_LOCK_MINUTES", "int", 15, "How long that lock lasts. An admin can lift it."),
+    Variable(
+        "SESSION_FLUSH", "str", "", "`0`, `false`, `no` or `off`: no facts are kept in any project's memory, whatever the policies say."
+    ),
     Variable("USER", "str", "", "Name under which commands act; without it they act as `cli:<system user>` with admin rights."),
 )
 
@@ -97,6 +100,11 @@ class Env:
         value = self._values[name]
         assert isinstance(value, list)
         return [str(item) for item in value]
+
+
+def is_on(written: str) -> bool:
+    """Whether a switch that is on by default was left so: anything but `0`, `false`, `no` and `off`."""
+    return written.strip().lower() not in {"0", "false", "no", "off"}
 
 
 def settings_table() -> str:

@@ -16,6 +16,7 @@ EXPLANATIONS: Mapping[SkipReason, str] = {
         "What has to stay word for word leaves no room for a useful compaction within the target of this policy."
     ),
     SkipReason.STALE_PREIMAGE: "The entries that were to be folded changed in the meantime.",
+    SkipReason.UNSAFE_FLUSH_RECEIPT: "What is worth keeping of these entries could not be kept safely in the project's memory.",
     SkipReason.WORKER_LOST: "The worker that ran this compaction was lost.",
     SkipReason.NEVER_IDLE: "The session did not become idle before the deadline.",
 }

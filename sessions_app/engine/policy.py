@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
 
-from sessions_app.engine.terms import Profile
+from sessions_app.engine.terms import FlushMode, Profile
 
 DEFAULT_WINDOW = 128_000
 SCOPES = ("installation", "project", "session")
@@ -53,6 +53,9 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     review_before_commit: bool = False  # whether a result waits as a draft until somebody commits it
     allow_fallback: bool = True  # whether a trim may follow when every summary was rejected
     require_model: bool = False  # whether a session that is held here is compacted only where it has a model
+    flush_mode: FlushMode = FlushMode.OFF  # memory outlives a session and is seen in all of its project, so somebody has to want it
+    flush_timeout_s: int = 15  # how long `block` waits for a receipt
+    flush_background_timeout_s: int = 120  # what a flush itself may take
     scripted_delay_s: float = 0.0  # pause per chunk of the `scripted` summariser
 
     @property
@@ -99,6 +102,8 @@ RANGES: Mapping[str, tuple[float, float]] = {
     "call_timeout_s": (1, 900),
     "total_timeout_s": (1, 900),
     "heartbeat_s": (1, 60),
+    "flush_timeout_s": (0, 300),
+    "flush_background_timeout_s": (1, 900),
     "scripted_delay_s": (0, 60),
 }
 

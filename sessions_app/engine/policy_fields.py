@@ -7,7 +7,7 @@ from enum import StrEnum
 import msgspec
 
 from sessions_app.engine.policy import RANGES, Policy, PolicyError, check_value
-from sessions_app.engine.terms import Profile
+from sessions_app.engine.terms import FlushMode, Profile
 
 
 class Group(StrEnum):
@@ -17,6 +17,7 @@ class Group(StrEnum):
     HOW_MUCH = "how_much"
     SUMMARISERS = "summarisers"
     SAFETY = "safety"
+    MEMORY = "memory"
 
 
 class Unit(StrEnum):
@@ -98,13 +99,29 @@ _SAFETY = (
     ("total_timeout_s", "Time of an attempt", "After it, the attempt ends and the old view stays.", Unit.SECONDS),
     ("heartbeat_s", "Sign of life", "How often a running attempt says how far it is.", Unit.SECONDS),
 )
+_MEMORY = (
+    (
+        "flush_mode",
+        "Keep facts in memory",
+        "For the project, before a compaction. protect tries again what failed, best_effort does not, block compacts only once it is safe.",
+        Unit.CHOICE,
+    ),
+    ("flush_timeout_s", "Wait under block", "So long a compaction waits to hear that facts are kept; then it is skipped.", Unit.SECONDS),
+    ("flush_background_timeout_s", "Time to keep facts", "After it, the history alone stands for what was not kept yet.", Unit.SECONDS),
+)
 _AUTO = {"protected_recent_messages": "as the profile says", "total_timeout_s": "it grows with the number of chunks"}
-_CHOICES = {"profile": tuple(profile.value for profile in Profile)}
+_CHOICES = {"profile": tuple(profile.value for profile in Profile), "flush_mode": tuple(mode.value for mode in FlushMode)}
 
 
 def _described() -> dict[str, PolicyField]:
     found = {}
-    groups = ((Group.WHEN, _WHEN), (Group.HOW_MUCH, _HOW_MUCH), (Group.SUMMARISERS, _SUMMARISERS), (Group.SAFETY, _SAFETY))
+    groups = (
+        (Group.WHEN, _WHEN),
+        (Group.HOW_MUCH, _HOW_MUCH),
+        (Group.SUMMARISERS, _SUMMARISERS),
+        (Group.SAFETY, _SAFETY),
+        (Group.MEMORY, _MEMORY),
+    )
     for group, rows in groups:
         for name, label, told, unit, *of in rows:
             if name in Policy.__struct_fields__:

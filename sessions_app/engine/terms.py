@@ -123,6 +123,7 @@ class SkipReason(StrEnum):
     WOULD_NOT_SHRINK = "would_not_shrink"
     NON_HISTORY_ENVELOPE_EXHAUSTS_BUDGET = "non_history_envelope_exhausts_budget"
     STALE_PREIMAGE = "stale_preimage"
+    UNSAFE_FLUSH_RECEIPT = "unsafe_flush_receipt"
     WORKER_LOST = "worker_lost"
     NEVER_IDLE = "never_idle"
 
@@ -195,3 +196,12 @@ class Profile(StrEnum):
     CODING = "coding"
     RESEARCH = "research"
     SUPPORT = "support"
+
+
+class FlushMode(StrEnum):
+    """Whether facts worth keeping go to the project's memory before a compaction, and what a failure of that means."""
+
+    OFF = "off"
+    PROTECT = "protect"  # beside the compaction; what failed is tried again later
+    BEST_EFFORT = "best_effort"  # beside the compaction, once
+    BLOCK = "block"  # without a safe receipt there is no compaction

@@ -7,6 +7,7 @@ from sessions_app.models.entry import Blob, Entry, Record, RecordFrame, SourceFi
 from sessions_app.models.event import ActorKind, Event, EventResult, EventStream
 from sessions_app.models.ids import new_id, short
 from sessions_app.models.import_run import ImportRun, ImportState
+from sessions_app.models.memory import MemoryFact, MemoryFlush
 from sessions_app.models.override import Override, OverrideKind
 from sessions_app.models.policy import PolicyRevision, PolicyScope, PolicyValue
 from sessions_app.models.search import SearchBlock
@@ -28,6 +29,8 @@ __all__ = [
     "ImportRun",
     "ImportState",
     "Lease",
+    "MemoryFact",
+    "MemoryFlush",
     "OneTimePassword",
     "Override",
     "OverrideKind",

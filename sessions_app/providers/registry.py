@@ -8,6 +8,7 @@ from sessions_app.engine.policy import Policy, model_of, window_for
 from sessions_app.engine.steps import ShouldStop, Summariser, SummariserFailed, SummaryAnswer, SummaryRequest
 from sessions_app.providers.anthropic import AnthropicClient
 from sessions_app.providers.base import ModelClient
+from sessions_app.providers.memory_extractor import ModelExtractor
 from sessions_app.providers.model_summariser import ModelSummariser
 from sessions_app.providers.openai import OpenAIClient
 from sessions_app.providers.scripted import ScriptedSummariser
@@ -33,6 +34,15 @@ class UnusableSummariser:
 def summarisers_for(policy: Policy) -> Sequence[Summariser]:
     """The summarisers of the policy, in its order; never none."""
     return [_summariser(name, policy) for name in policy.summarisers] or [ExtractiveSummariser()]
+
+
+def extractor_for(policy: Policy) -> ModelExtractor | None:
+    """The model that is asked what to keep of a session: the first of the policy's summarisers that is one and can be asked here."""
+    for name in policy.summarisers:
+        provider = name.partition(":")[0]
+        if provider in KEYS and is_usable(name):
+            return ModelExtractor(name, model=model_of(name)[0], make_client=_client(provider, policy), timeout_s=policy.call_timeout_s)
+    return None
 
 
 def is_usable(name: str) -> bool:

@@ -24,6 +24,7 @@ _GROUPS = {
     Group.HOW_MUCH: ("How much", "what is folded and what stays"),
     Group.SUMMARISERS: ("Summarisers", "who writes the summary"),
     Group.SAFETY: ("Safety", "what happens when it goes wrong"),
+    Group.MEMORY: ("Memory", "what is kept beyond a session"),
 }
 _NO_MODEL = {"extractive": "calls no model: it chooses among what was said", "scripted": "extractive with pauses, for demonstrations"}
 

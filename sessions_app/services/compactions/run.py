@@ -23,6 +23,7 @@ from sessions_app.services.compactions.lease import Claim, LeaseLost
 from sessions_app.services.compactions.progress import Progress
 from sessions_app.services.compactions.step_events import OBSERVED, STARTED, append_step
 from sessions_app.services.compactions.task import task_of
+from sessions_app.services.memory_beside import FlushBeside
 
 logger = structlog.get_logger(__name__)
 
@@ -66,23 +67,34 @@ def _claim(compaction_id: uuid.UUID) -> Claim | None:
 
 def _outcome(held: Claim, compaction: Compaction, policy: Policy, progress: Progress, keeper: Keeper) -> Ended | None:
     """How the attempt ends without a checkpoint; None when it is committed, or somebody else's."""
+    with FlushBeside(compaction, policy) as flush:
+        try:
+            return _attempt(held, compaction, policy, progress, keeper, flush)
+        except Stopped as stopped:
+            if stopped.stop is Stop.CANCELLED:
+                flush.cancel()
+            return _stopped(stopped.stop, keeper)
+        except LeaseLost:
+            return _stopped(Stop.LEASE_LOST, keeper)
+
+
+def _attempt(held: Claim, compaction: Compaction, policy: Policy, progress: Progress, keeper: Keeper, flush: FlushBeside) -> Ended | None:
+    """The same; raises `Stopped` and `LeaseLost`."""
     in_force = InForce.of(compaction.session)
-    try:
-        shapes = plans.load_shapes(held.session_id)
-        steps = engine_run(task_of(compaction, shapes, policy), should_stop=keeper.should_stop)
-        result = _drive(steps, held, policy, progress)
-        progress.flush()
-        if isinstance(result, Ended):
-            return result
-        if keeper.should_stop():
-            return _stopped(keeper.should_stop(), keeper)
-        off_branch = [shape.index for shape in shapes if shape.off_branch]
-        finish = drafts.store if drafts.is_reviewed(compaction, policy) else commit
-        return finish(held, result, in_force, off_branch)
-    except Stopped as stopped:
-        return _stopped(stopped.stop, keeper)
-    except LeaseLost:
-        return _stopped(Stop.LEASE_LOST, keeper)
+    shapes = plans.load_shapes(held.session_id)
+    steps = engine_run(task_of(compaction, shapes, policy), should_stop=keeper.should_stop)
+    result = _drive(steps, held, policy, progress, keeper, flush)
+    progress.flush()
+    if isinstance(result, Ended):
+        if result.outcome is Outcome.CANCELLED:
+            flush.cancel()
+        return result
+    flush.offer(result)
+    if (stop := keeper.should_stop()) is not None:
+        raise Stopped(stop)
+    off_branch = [shape.index for shape in shapes if shape.off_branch]
+    finish = drafts.store if drafts.is_reviewed(compaction, policy) else commit
+    return finish(held, result, in_force, off_branch)
 
 
 def _unforeseen(error: Exception) -> Ended:
@@ -100,8 +112,10 @@ def _stopped(stop: Stop | None, keeper: Keeper) -> Ended | None:
     return TIMED_OUT if stop is Stop.TIMED_OUT else CANCELLED
 
 
-def _drive(steps: Generator[Step, None, Result], held: Claim, policy: Policy, progress: Progress) -> Result:
-    """Takes the engine's steps one by one and writes each down; returns what it ends with."""
+def _drive(
+    steps: Generator[Step, None, Result], held: Claim, policy: Policy, progress: Progress, keeper: Keeper, flush: FlushBeside
+) -> Result:
+    """Takes the engine's steps one by one and writes each down; returns what it ends with. The flush begins with the plan."""
     progress.start_phase(Phase.PLAN)
     while True:
         try:
@@ -115,6 +129,9 @@ def _drive(steps: Generator[Step, None, Result], held: Claim, policy: Policy, pr
             case Planned():
                 prefix_hash = prefix_hash_before(held.session_id, step.boundary_index)
                 progress.plan(step, prefix_hash=prefix_hash, deadline_s=policy.total_timeout(step.chunk_count))
+                flush.begin(step, prefix_hash)
+                if (refused := flush.refusal(keeper.should_stop)) is not None:
+                    return refused
             case ChunkSummarised():
                 progress.finish_chunk(step)
             case Verified():

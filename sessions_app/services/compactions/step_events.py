@@ -5,6 +5,7 @@ import uuid
 from django.db.models import F
 from django.utils import timezone
 
+from sessions_app.engine.flush import ReceiptStatus
 from sessions_app.engine.terms import OPEN_STATUSES, CoverageStatus, SkipReason, Status, Trigger
 from sessions_app.events import log
 from sessions_app.events.actors import Actor, system_actor
@@ -19,7 +20,7 @@ STARTED, OBSERVED, REPLAYED = "started", "observed", "replayed"
 def append_step(compaction_id: uuid.UUID, event_type: EventType, *, status: str, actor: Actor = WORKER) -> log.Appended:
     """Appends the attempt's next step in the caller's transaction. `status` is the word of the lifecycle table."""
     Compaction.objects.filter(pk=compaction_id).update(step=F("step") + 1)
-    compaction = Compaction.objects.select_related("session").get(pk=compaction_id)
+    compaction = Compaction.objects.select_related("session", "memory_flush").get(pk=compaction_id)
     return log.append(
         log.session_stream(compaction.session_id),
         event_type,
@@ -72,6 +73,7 @@ def _payload(compaction: Compaction, event_type: EventType, status: str) -> dict
         "chunk_count": compaction.chunk_count,
         "summary_source": compaction.summary_source,
         "coverage_status": compaction.coverage_status or CoverageStatus.UNKNOWN,
+        "flush_receipt_status": _flush_receipt_status(compaction, status),
         "elapsed_ms": _elapsed_ms(compaction),
     }
     if status == STARTED:
@@ -82,6 +84,14 @@ def _payload(compaction: Compaction, event_type: EventType, status: str) -> dict
     if compaction.status not in OPEN_STATUSES:
         payload["outcome"] = compaction.outcome
     return payload
+
+
+def _flush_receipt_status(compaction: Compaction, status: str) -> str:
+    """What is known of the flush beside it at this moment: `pending` until that has ended, whichever of the two comes first."""
+    if status == Status.EMERGENCY_EPHEMERAL:
+        return Status.EMERGENCY_EPHEMERAL.value
+    flush = getattr(compaction, "memory_flush", None)
+    return str(flush.status) if flush else ReceiptStatus.NOT_REQUIRED.value
 
 
 def _durability(status: str) -> str:
