@@ -52,6 +52,7 @@ class _Call(msgspec.Struct):
     index: int
     tool: str
     facts: CallFacts
+    record: int | None = None  # place of its command in the list
 
 
 class Collector:
@@ -73,7 +74,7 @@ class Collector:
         self._answers: list[Mention] = []
         self._todos: dict[str, Todo] = {}
         self._todos_at: dict[str, int] = {}
-        self._jobs: dict[str, OpenCall] = {}
+        self._background: dict[str, _Call] = {}  # id of a job → the call that began it
         self._open: dict[str, _Call] = {}
         self._users: list[UserMessage] = []
 
@@ -96,8 +97,8 @@ class Collector:
         text = part.text[:_SCANNED_CHARS]
         if entry.role in (Role.SYSTEM, Role.USER) and (cwd := mentions.working_directory(text)):
             self._cwd = cwd
-        for job in mentions.ended_jobs(part.text) if entry.role is Role.USER else ():
-            self._jobs.pop(job, None)
+        for job, status in mentions.ended_jobs(part.text) if entry.role is Role.USER else ():
+            self._end_job(job, status)
         if entry.kind is not Kind.MESSAGE or entry.meta:
             return
         for url in mentions.urls(text):
@@ -131,6 +132,10 @@ class Collector:
         if call is None:
             return
         result = extractors.result_facts(call.tool, part.text, is_error=part.is_error)
+        if result.job_ended:
+            call = self._background.pop(call.facts.job, call)  # how a job came out is told of the call that began it
+        if call.facts.command:
+            result = msgspec.structs.replace(result, status=commands.verdict_of(call.facts.command[:2_000], result.status))
         self._note_command(call, result, part.text)
         if result.status == "refused":
             self._refusals.append(Refusal(call.index, call.tool, call.facts.target, result.said))
@@ -147,16 +152,24 @@ class Collector:
         self._note_files(call)
         self._note_todos(call, result)
         if result.job:
-            self._jobs[result.job] = OpenCall(call.index, call.tool, call.facts.target, result.job)
-        if result.job_ended:
-            self._jobs.pop(call.facts.target.removeprefix("job "), None)
-        self._jobs.pop(call.facts.ends_job, None)
+            self._background[result.job] = call
+        self._end_job(call.facts.ends_job, "stopped")
+
+    def _end_job(self, job: str, status: str) -> None:
+        call = self._background.pop(job, None)
+        if call is not None and call.record is not None:
+            self._commands[call.record] = msgspec.structs.replace(self._commands[call.record], status=status)
 
     def _note_command(self, call: _Call, result: ResultFacts, text: str) -> None:
         command = call.facts.command
         if not command:
             return
-        self._commands.append(CommandRecord(one_line(command, 200), result.status, call.index))
+        record = CommandRecord(one_line(command, 200), result.status, call.index)
+        if call.record is None:
+            call.record = len(self._commands)
+            self._commands.append(record)
+        else:
+            self._commands[call.record] = record
         if result.is_failure or result.status == "refused":
             return
         self._cwd = one_line(mentions.directory_of_command(command), MAX_PATH_CHARS) or self._cwd
@@ -221,7 +234,7 @@ class Collector:
             refusals=tuple(self._refusals[-MAX_ERRORS:]),
             answers=tuple(self._answers[-MAX_ERRORS:]),
             todos=tuple(self._todos.values()),
-            jobs=tuple(self._jobs.values()),
+            jobs=tuple(OpenCall(call.index, call.tool, call.facts.target, job) for job, call in self._background.items()),
             pending_calls=tuple(OpenCall(call.index, call.tool, call.facts.target) for call in self._open.values()),
             user_messages=tuple(self._users),
         )

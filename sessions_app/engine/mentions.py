@@ -3,6 +3,8 @@
 import re
 from collections.abc import Iterator
 
+from sessions_app.engine.extractors.base import ENDED_JOB
+
 _URL = re.compile(r"https?://[^\s<>\"'`|\\\])}]{4,300}")
 _TRAILING = ".,;:!?*_~…"
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
@@ -23,21 +25,21 @@ PATH = re.compile(
     r"|(?<![\w/.:@-])[\w-]{1,60}\.(?:py|js|ts|tsx|jsx|go|rs|rb|ex|exs|java|kt|c|h|cc|cpp|cs|sh|md|json|jsonl|ya?ml|toml|sql|html|css|txt|cfg|ini|lock)\b"
 )
 _WHERE = re.compile(r"(?:^|\n)\s{0,4}(?:<cwd>|(?:current )?working directory:|cwd:)\s{0,3}([^\s<>]{1,300})", re.IGNORECASE)
-_CD = re.compile(r"\Acd\s+(\"[^\"]{1,300}\"|/[^\s;&|]{0,300}|~[^\s;&|]{0,300})")
+_CD = re.compile(r"\Acd\s+(\"[/~][^\"$`]{0,300}\"|/[^\s;&|$`]{0,300}|~[^\s;&|$`]{0,300})(?=[\s;&|]|\Z)")
 _BRANCH_COMMAND = re.compile(r"\bgit\s+(?:checkout|switch)\s+(?:-[bBcC]\s+)?(?!-)([\w./-]{1,120})(?=\s*(?:$|[;&|\n]))")
 _BRANCH_RESULT = re.compile(r"(?:^|\n)(?:On branch |Current branch: |Switched to (?:a new )?branch ')([\w./-]{1,120})")
 _COMMITTED = re.compile(r"(?:^|\n)\[([\w./-]{1,120})(?: \(root-commit\))? ([0-9a-f]{7,40})\] ([^\n]{1,200})")
 
 
 _ENDED_JOB = re.compile(
-    r"<task-id>([\w-]{1,60})</task-id>(?:(?!</task-notification>).){0,2000}?<status>(?:completed|failed|killed|stopped)</status>", re.DOTALL
+    r"<task-id>([\w-]{1,60})</task-id>(?:(?!</task-notification>).){0,2000}?<status>(completed|failed|killed|stopped)</status>", re.DOTALL
 )
 
 
-def ended_jobs(text: str) -> Iterator[str]:
-    """Ids of background jobs that a notice says have ended."""
+def ended_jobs(text: str) -> Iterator[tuple[str, str]]:
+    """Background jobs that a notice says have ended: the id, and how it came out."""
     if "<task-notification>" in text:
-        yield from (match.group(1) for match in _ENDED_JOB.finditer(text[:20_000]))
+        yield from ((match.group(1), ENDED_JOB[match.group(2)]) for match in _ENDED_JOB.finditer(text[:20_000]))
 
 
 def urls(text: str) -> Iterator[str]:
@@ -76,7 +78,7 @@ def working_directory(text: str) -> str:
 
 
 def directory_of_command(command: str) -> str:
-    """The absolute directory into which a command changes first, or nothing."""
+    """The absolute directory into which a command changes first, or nothing. One that only the shell knows is none."""
     match = _CD.match(command)
     return match.group(1).strip('"') if match else ""
 

@@ -50,17 +50,22 @@ class CallFacts(msgspec.Struct, frozen=True, kw_only=True):
     urls: tuple[str, ...] = ()
     todos: tuple[Todo, ...] = ()
     replaces_todos: bool = False
-    ends_job: str = ""
+    job: str = ""  # id of the job in the background that it looks at, or
+    ends_job: str = ""  # of the one that it stops
+
+
+ENDED_JOB = {"completed": "ok", "failed": "failed", "killed": "stopped", "stopped": "stopped"}
+"""How a job in the background came out, by the words for it in notices and answers."""
 
 
 class ResultFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """One result. `status` is `ok`, `exit N`, `failed`, `refused`, `interrupted` or `running in background`."""
+    """One result. `status` is `ok`, `exit N`, `failed`, `refused`, `interrupted`, `stopped` or `running in background`."""
 
     status: str = "ok"
     message: str = ""  # the line that says what went wrong
     said: str = ""  # what the person said when refusing, or answered when asked
     job: str = ""  # id of what goes on in the background
-    job_ended: bool = False
+    job_ended: bool = False  # the job that was looked at; `status` is then how that came out
     todo_key: str = ""  # id that the tool gave to the to-do of its call
 
     @property

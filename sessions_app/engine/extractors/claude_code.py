@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable
 
-from sessions_app.engine.extractors.base import Arguments, CallFacts, FileAction, ResultFacts, Todo, TodoStatus, one_line, string
+from sessions_app.engine.extractors.base import ENDED_JOB, Arguments, CallFacts, FileAction, ResultFacts, Todo, TodoStatus, one_line, string
 
 _FILE_TOOLS = {
     "Read": FileAction.READ,
@@ -18,7 +18,8 @@ _SAID = re.compile(r"the user said:\s*(.+)", re.DOTALL)
 _ANSWERED = re.compile(r"\AUser has answered your questions?: (.+?)(?:\. You can now continue[^\"]*)?\Z", re.DOTALL)
 _INTERRUPTED = re.compile(r"\A\[Request interrupted by user")
 _BACKGROUND = re.compile(r"running in background with ID: ([\w-]{1,60})")
-_TASK_ENDED = re.compile(r"<status>(?:completed|failed|killed|stopped)</status>")
+_TASK_ENDED = re.compile(r"<status>(completed|failed|killed|stopped)</status>")
+_EXIT_CODE = re.compile(r"<exit_code>(-?\d{1,6})</exit_code>")
 _TASK_CREATED = re.compile(r"\ATask #(\w{1,40}) created")
 
 
@@ -72,7 +73,8 @@ def _job_ended(_name: str, arguments: Arguments) -> CallFacts:
 
 
 def _job_read(_name: str, arguments: Arguments) -> CallFacts:
-    return CallFacts(target=f"job {string(arguments, 'bash_id', 'task_id', 'shell_id')}")
+    key = string(arguments, "bash_id", "task_id", "shell_id")
+    return CallFacts(target=f"job {key}", job=key)
 
 
 _TOOLS: dict[str, Callable[[str, Arguments], CallFacts]] = {
@@ -111,8 +113,10 @@ def result_facts(name: str, text: str, *, is_error: bool) -> ResultFacts | None:
         return ResultFacts(status="interrupted")
     if name == "Bash" and not is_error and (job := _BACKGROUND.search(head)):
         return ResultFacts(status="running in background", job=job.group(1))
-    if name in ("BashOutput", "TaskOutput") and _TASK_ENDED.search(head):
-        return ResultFacts(job_ended=True)
+    if name in ("BashOutput", "TaskOutput") and (ended := _TASK_ENDED.search(head)):
+        code = _EXIT_CODE.search(head)
+        has_failed = code is not None and code.group(1) != "0"
+        return ResultFacts(job_ended=True, status=f"exit {code.group(1)}" if code and has_failed else ENDED_JOB[ended.group(1)])
     if name == "TaskCreate" and (created := _TASK_CREATED.match(head)):
         return ResultFacts(todo_key=created.group(1))
     if name == "AskUserQuestion" and (answered := _ANSWERED.match(head)):

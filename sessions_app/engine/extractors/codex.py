@@ -45,7 +45,8 @@ def _command(arguments: Arguments) -> CallFacts:
 
 
 def _stdin(arguments: Arguments) -> CallFacts:
-    return CallFacts(target=f"job {arguments.get('session_id', '')}"[:80])
+    job = str(arguments.get("session_id", ""))[:60]
+    return CallFacts(target=f"job {job}", job=job)
 
 
 def _plan(arguments: Arguments) -> CallFacts:
