@@ -62,6 +62,7 @@ class SummaryAnswer(msgspec.Struct, frozen=True, kw_only=True):
     truncated: bool = False
     model: str = ""  # as the provider names it
     usage: Usage | None = None  # what the provider measured
+    cost_usd: float | None = None  # by its list price
 
 
 class SummariserFailed(Exception):
@@ -96,6 +97,7 @@ class SummariserTry(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=Tru
     chunk_index: int = 1
     model: str = ""
     usage: Usage | None = None
+    cost_usd: float | None = None  # US dollars by the list price; None where no model was asked or its price is unknown
     refused: str = ""
 
 

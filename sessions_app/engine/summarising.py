@@ -272,6 +272,7 @@ class Summarising:
                 chunk_index=request.chunk_index,
                 model=answer.model if answer else "",
                 usage=answer.usage if answer else None,
+                cost_usd=answer.cost_usd if answer else None,
                 refused=refused,
             )
         )

@@ -8,6 +8,7 @@ from sessions_app.engine.steps import ShouldStop, SummariserFailed, SummaryAnswe
 from sessions_app.engine.terms import SummarySource
 from sessions_app.providers.base import ModelClient, ModelRefused, ModelRequest, StopReason
 from sessions_app.providers.calls import call, pause
+from sessions_app.providers.prices import prices_of_summariser
 
 FIRST_PAUSE_S = 2.0
 """Before a second attempt, where the provider does not say how long to leave it alone."""
@@ -52,6 +53,7 @@ class ModelSummariser:
             truncated=answer.stop in (StopReason.LENGTH, StopReason.OVERFLOW),
             model=answer.model or self._model,
             usage=answer.usage,
+            cost_usd=prices.cost(answer.usage) if answer.usage and (prices := prices_of_summariser(self.name)) else None,
         )
 
 

@@ -73,6 +73,7 @@ class CompactPreview:
     protected: int = 0  # latest messages that a suggested boundary leaves alone
     summariser: str = ""
     asks_model: bool = False
+    summary_tokens: int = 0  # that one call may write
 
     @property
     def call_count(self) -> int:
@@ -145,6 +146,7 @@ def compact_preview(session: Session, options: PreviewOptions = PreviewOptions()
         protected=policy.protected_messages,
         summariser=summariser.name,
         asks_model=summariser.is_model,
+        summary_tokens=policy.summary_max_tokens,
     )
 
 

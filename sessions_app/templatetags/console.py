@@ -54,6 +54,14 @@ def count(value: int | None) -> str:
 
 
 @register.filter
+def usd(value: float | None) -> str:
+    """US dollars: `$1.24`, `$0.04`, what is little is `under 1 cent`; `unknown` for None."""
+    if value is None:
+        return UNKNOWN
+    return "nothing" if not value else "under 1 cent" if abs(value) < 0.01 else f"{'-' if value < 0 else ''}${abs(value):,.2f}"
+
+
+@register.filter
 def percent(share: float | None) -> str:
     """A share of 1 as whole per cent: 0.663 is `66 %`, what is little is `< 1 %`; `unknown` for None."""
     if share is None:

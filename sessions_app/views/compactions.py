@@ -18,6 +18,7 @@ from sessions_app.rendering.ledger import compared_summaries, detail_view
 from sessions_app.selectors import compaction_panel as panels
 from sessions_app.selectors import plans, session_page
 from sessions_app.selectors.compact_preview import PreviewOptions, beside, compact_preview, strip
+from sessions_app.selectors.compaction_costs import costs_of
 from sessions_app.selectors.compactions_page import attempt_detail, comparison, ledger_page, request_of
 from sessions_app.services.access import record_view
 from sessions_app.services.compactions.cancel import UnknownCompaction, cancel
@@ -136,6 +137,7 @@ def _preview(request: PageRequest, session: Session, form: CompactForm) -> HttpR
     preview = compact_preview(session, options)
     alternative = form.alternative()
     context: Context = {
+        "costs": costs_of(session, preview),
         "other": compact_preview(session, beside(options, alternative)),
         "alternative": alternative,
         "is_changed": options != PreviewOptions(),

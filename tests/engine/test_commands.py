@@ -56,7 +56,7 @@ def test_an_exit_status_of_one_from_a_search_or_a_comparison_is_an_answer(comman
 
 
 def test_a_search_that_finds_nothing_is_no_failure_of_the_session():
-    state = collect(Work().user().tool("Bash", {"command": "grep -rn TODO src"}, "Exit code 1", is_error=True).entries)
+    state = collect(Work().user().tool("Bash", {"command": "grep -rn later src"}, "Exit code 1", is_error=True).entries)
     assert [command.status for command in state.commands] == ["no match"]
     assert state.errors == ()
 
