@@ -4,8 +4,9 @@
     python -m tests.bench --make-peers FOLDER
 
 The generator is any program that takes `--out DIR --sessions N --entries N --entries-dist fixed --mean-bytes N --seed N` or `--total-mb N`
-and writes Claude Code's session files. `--make-peers` installs what is compared with: `python -m venv FOLDER` and
-`FOLDER/bin/pip install agentsview==0.46.1`, by hand just as well. Without peers the rows that need them are told without ratio.
+and writes Claude Code's session files. `--make-peers` installs what is compared with: `python -m venv FOLDER`,
+`FOLDER/bin/pip install agentsview==0.46.1` and `npm install --prefix FOLDER claude-run@0.3.0`, by hand just as well. Without peers the
+rows that need them are told without ratio.
 Each driver runs in a process of its own and can be run alone; one that fails is named, and the others go on.
 """
 
@@ -20,7 +21,7 @@ from typing import Any
 
 from tests.bench.rows import ROOT, Row, add_arguments
 
-AGENTSVIEW = "agentsview==0.46.1"
+AGENTSVIEW, CLAUDE_RUN = "agentsview==0.46.1", "claude-run@0.3.0"
 Line = dict[str, Any]
 
 
@@ -174,6 +175,7 @@ def table(rows: Iterable[Row]) -> str:
 def make_peers(folder: Path) -> None:
     subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
     subprocess.run([str(folder / "bin" / "pip"), "install", "--quiet", AGENTSVIEW], check=True)
+    subprocess.run(["npm", "install", "--no-audit", "--no-fund", "--prefix", str(folder), CLAUDE_RUN], check=True)
 
 
 def main() -> None:
