@@ -11,11 +11,13 @@ from django.core.exceptions import BadRequest, ValidationError
 from django.core.files.uploadedfile import UploadedFile
 from django.http import QueryDict
 
+from sessions_app.engine.flush_candidates import MemoryKind
 from sessions_app.engine.terms import Kind, Lineage, Role
 from sessions_app.models import ActorKind, EventResult, SessionKind, SessionStatus
 from sessions_app.selectors.audit import FAMILIES, AuditFilters
 from sessions_app.selectors.history import HistoryOptions, Layout
 from sessions_app.selectors.history_window import Detail
+from sessions_app.selectors.memory import MemoryFilters
 from sessions_app.selectors.search_query import SearchQuery, parse_query
 from sessions_app.selectors.search_sql import SearchFilters
 from sessions_app.selectors.session_filters import VIEWS, SessionFilters
@@ -98,6 +100,21 @@ class SessionListForm(forms.Form):
         """The column, and whether its natural direction is reversed. Call `filters` first."""
         sort = self.cleaned_data["sort"] or DEFAULT_SORT
         return sort.removeprefix("-"), sort.startswith("-")
+
+
+class MemoryForm(forms.Form):
+    """The address of a project's memory: which facts of it, from which on."""
+
+    q = forms.CharField(max_length=200, required=False)
+    kind = forms.ChoiceField(choices=[(kind.value, kind.value) for kind in MemoryKind], required=False)
+    session = forms.UUIDField(required=False)
+    before = forms.UUIDField(required=False)
+
+    def filters(self) -> MemoryFilters:
+        """What is asked for. Raises `BadRequest` when a field holds a value that it cannot have."""
+        if not self.is_valid():
+            raise BadRequest(f"The filter {', '.join(self.errors)} has a value that it cannot have. Clear it and choose again.")
+        return MemoryFilters(**self.cleaned_data)
 
 
 class SearchForm(forms.Form):

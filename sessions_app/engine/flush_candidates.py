@@ -119,22 +119,33 @@ def one_line(text: str) -> str:
 
 Told = tuple[MemoryKind, str, tuple[int, ...]]
 _NOT_RULES = r"(?:worry|know|think|see|care|mind|have|need|understand|remember|want to|believe|feel|get|hesitate|like)\b"
+_BEFORE = r"(?:^|[.;:,]\s*|\b(?:please|but|and|so|must|should|we|you|to)\s+)"
+"""What stands before a rule, where the same word in the middle of a sentence only describes."""
+
 _STANDING = re.compile(
-    r"\b(?:always|never|must(?:n't| not)?|make sure|ensure|not allowed|avoid|shouldn't|should (?:always|never|not|only)|"
-    r"is required|are required|from now on|no longer|only ever|at all times)\b"
-    rf"|(?:^|[.;:,]\s*|\b(?:please|but|and|so)\s+)(?:do not|don't|dont)\s+(?!{_NOT_RULES})",
+    r"\b(?:must(?:n't| not)?(?=\s+\w)(?<!\ba must)|not allowed|avoid|shouldn't|should (?:always|never|not|only)|"
+    r"is required|are required|from now on|only ever|at all times)\b"
+    r"|(?:^|[.;:]\s*|\b(?:please|but|and|should|must)\s+)(?:make sure|ensure)\s+\w"
+    rf"|{_BEFORE}never\s+(?!here|again|mind|seen|before|happen|work|fail|use[ds]\b)\w"
+    rf"|{_BEFORE}always\s+(?!fails?|works?|was|were|is\b|the same)\w"
+    rf"|{_BEFORE}(?:do not|don't|don’t|dont)\s+(?!{_NOT_RULES})",
     re.IGNORECASE,
 )
 _PREFERENCE = re.compile(
-    r"\b(?:(?:i|we)(?:'d| would)? (?:(?:much |really )?prefer|rather)|i like|we like|my preference|our convention|"
-    r"house style|please keep)\b",
+    r"\b(?:(?:i|we)(?:'d|’d| would)? (?:(?:much |really |strongly )?prefer|rather)|i like (?:it when|to have|my|our)|my preference|"
+    r"our convention|house style)\b",
     re.IGNORECASE,
 )
 _DECISION = re.compile(
-    r"\b(?:(?:i|we)(?:'ve| have)? (?:decided|agreed|chose)|decision|let(?:'s|’s| us) (?:go with|use|keep|stick|switch|drop)|"
-    r"we(?:'ll| will) (?:go with|use|keep|stick with|switch)|go with|instead of|rather than)\b",
+    r"\b(?:(?:i|we)(?:'ve|’ve| have)? (?:decided|agreed|chose)|the decision|let(?:'s|’s| us) (?:go with|use|keep|stick|switch|drop)|"
+    r"we(?:'ll|’ll| will) (?:go with|use|keep|stick with|switch)|go with|"
+    r"(?:use|using|keep|take|choose|chose|switch to|stay with|stick with)\b[^.;]{1,80}\b(?:instead of|rather than))\b",
     re.IGNORECASE,
 )
+_ASKS = re.compile(r"(?:can|could|would|will) you\b", re.IGNORECASE)
+_POINTS_BACK = re.compile(r"(?:it|its|they|their|this|that|these|those|he|she|both|neither|none of)\b", re.IGNORECASE)
+"""How a sentence begins that says nothing without the one before it."""
+
 _TICKET = re.compile(
     r"\b(?!(?:UTF|SHA|ISO|GPT|RFC|HTTP|AES|MD|COVID|TLS|IPV?|HTML|PEP|AWS|S3|EC2)-)[A-Z][A-Z0-9]{1,9}-\d{1,7}\b|[\w.-]+/[\w.-]+#\d+"
 )
@@ -147,16 +158,26 @@ def _said(messages: Iterable[UserMessage], first: int, last: int) -> Iterator[To
         ask = asks.read(message.text)
         if ask.kind is not AskKind.WORDS:
             continue
-        found = [(kind, sentence) for sentence in sentences.split(ask.text) if (kind := _kind_of(sentence)) is not None]
+        found = list(_rules(list(sentences.split(ask.text))))
         if len(found) <= _MOST_OF_A_MESSAGE:
             yield from ((kind, sentence, (message.index,)) for kind, sentence in found)
+
+
+def _rules(said: list[str]) -> Iterator[tuple[MemoryKind, str]]:
+    """Sentences worth keeping, each with the one before it where it points back to that."""
+    for place, sentence in enumerate(said):
+        kind = _kind_of(sentence)
+        if kind is None:
+            continue
+        both = f"{said[place - 1]} {sentence}" if place and _POINTS_BACK.match(sentence) else sentence
+        yield kind, both if len(both) <= MAX_FACT_CHARS else sentence
 
 
 def _kind_of(sentence: str) -> MemoryKind | None:
     """What a sentence of a person is worth keeping as; None for most."""
     if not sentences.is_quotable(sentence) or len(sentence) > MAX_FACT_CHARS:
         return None
-    if "?" not in sentence:
+    if "?" not in sentence and not _ASKS.match(sentence):
         for kind, shape in _SHAPES:
             if shape.search(sentence):
                 return kind

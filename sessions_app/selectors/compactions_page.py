@@ -14,6 +14,7 @@ from sessions_app.engine.terms import Lineage, Rung, SegmentKind
 from sessions_app.models import Compaction, Draft, Event, Session
 from sessions_app.selectors.compaction_panel import CompactionPanel, panel_of
 from sessions_app.selectors.history import CheckpointRow, checkpoint_rows
+from sessions_app.selectors.memory import ReceiptView, receipt_of
 from sessions_app.selectors.retention import FactNumbers, RetentionReport, numbers_of, report_of
 from sessions_app.selectors.verdicts import Evaluation, evaluation_in
 
@@ -92,6 +93,7 @@ class TriedLine:
     refused: str
     prompt_tokens: int | None
     answer_tokens: int | None
+    cost_usd: float | None = None  # by the list price
 
 
 @dataclass(frozen=True)
@@ -118,6 +120,13 @@ class AttemptDetail:
     report: RetentionReport | None = None
     parent_summary: str = ""  # of the checkpoint that it was built on
     has_draft: bool = False
+    memory: ReceiptView | None = None  # of the flush beside it
+
+    @property
+    def cost_usd(self) -> float | None:
+        """US dollars of all calls whose price is known; None where none is."""
+        known = [call.cost_usd for call in self.tried if call.cost_usd is not None]
+        return sum(known) if known else None
 
     @property
     def has_refusals(self) -> bool:
@@ -158,7 +167,7 @@ def ledger_page(session: Session, *, before: int | None = None) -> LedgerPage:
 def attempt_detail(session: Session, compaction_id: uuid.UUID) -> AttemptDetail | None:
     """One attempt with its summary, state, policy and events; five queries. None when the session has no such attempt."""
     found = Compaction.objects.filter(session=session, pk=compaction_id).annotate(has_draft=Exists(Draft.objects.filter(pk=OuterRef("pk"))))
-    compaction = found.select_related("parent").prefetch_related("segments").first()
+    compaction = found.select_related("parent", "memory_flush").prefetch_related("segments").first()
     if compaction is None:
         return None
     segments = [segment for segment in compaction.segments.all() if segment.kind == SegmentKind.SYNTHETIC and segment.payload]
@@ -185,6 +194,7 @@ def attempt_detail(session: Session, compaction_id: uuid.UUID) -> AttemptDetail 
         report=report_of(compaction),
         parent_summary=compaction.parent.summary if compaction.parent else "",
         has_draft=compaction.has_draft,
+        memory=receipt_of(compaction),
     )
 
 
@@ -203,6 +213,7 @@ def _tried(stored: dict[str, Any]) -> TriedLine:
         refused=tried.refused,
         prompt_tokens=usage.prompt if usage else None,
         answer_tokens=usage.output if usage else None,
+        cost_usd=tried.cost_usd,
     )
 
 

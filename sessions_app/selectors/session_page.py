@@ -109,6 +109,7 @@ class SessionHeader:
     id: uuid.UUID
     title: str
     project: str
+    project_id: uuid.UUID | None
     status: str
     agent: str
     agent_version: str
@@ -150,6 +151,7 @@ def header_of(session: Session, seq: int) -> SessionHeader:
         id=session.pk,
         title=session.title,
         project=session.project.name if session.project else "unfiled",
+        project_id=session.project_id,
         status=session.status,
         agent=agent_name(session.agent),
         agent_version=session.agent_version,

@@ -12,7 +12,7 @@ from sessions_app.engine.flush_candidates import Candidate
 from sessions_app.events import log
 from sessions_app.events.actors import Actor
 from sessions_app.events.types import EventType
-from sessions_app.models import MemoryFact
+from sessions_app.models import MemoryFact, new_id
 from sessions_app.permissions import Action, require
 
 MEMORY_STREAM = "memory"
@@ -49,21 +49,24 @@ def keep(candidates: Sequence[Candidate], origin: Origin) -> Kept:
     wanted = {candidate.digest: candidate for candidate in candidates}
     known = MemoryFact.objects.filter(project_id=origin.project_id, digest__in=wanted)
     before = set(known.values_list("digest", flat=True))
+    unknown = sorted((candidate for digest, candidate in wanted.items() if digest not in before), key=lambda one: one.indexes)
+    ids = sorted(new_id() for _ in unknown)  # facts are read in the order of their ids: of one flush, in that of its entries
+    rows = [_row(fact_id, candidate, origin) for fact_id, candidate in zip(ids, unknown, strict=True)]
     # By digest: two flushes that store the same facts at once must not wait for each other crosswise.
-    rows = [_row(wanted[digest], digest, origin) for digest in sorted(wanted.keys() - before)]
-    MemoryFact.objects.bulk_create(rows, ignore_conflicts=True)
+    MemoryFact.objects.bulk_create(sorted(rows, key=lambda row: row.digest), ignore_conflicts=True)
     found = frozenset(known.values_list("digest", flat=True)) if rows else frozenset(before)
     return Kept(found, len(found - before))
 
 
-def _row(candidate: Candidate, digest: str, origin: Origin) -> MemoryFact:
+def _row(fact_id: uuid.UUID, candidate: Candidate, origin: Origin) -> MemoryFact:
     return MemoryFact(
+        id=fact_id,
         project_id=origin.project_id,
         session_id=origin.session_id,
         compaction_id=origin.compaction_id,
         kind=candidate.kind,
         text=candidate.text,
-        digest=digest,
+        digest=candidate.digest,
         entry_indexes=list(candidate.indexes),
         by_model=candidate.by_model,
         author=origin.author,

@@ -40,6 +40,7 @@ class FlushBeside:
     def __init__(self, compaction: Compaction, policy: Policy) -> None:
         self._compaction = compaction
         self._policy = policy
+        self._span: tuple[int, bytes] | None = None  # the last entry that leaves the view, and the hash up to it
         self._task: FlushTask | None = None
         self._thread: _FlushThread | None = None
         self._has_failed = False
@@ -55,10 +56,9 @@ class FlushBeside:
         """Starts it, once the plan says which entries leave the view."""
         if not memory_flush.is_enabled(self._policy) or not planned.entries_folded:
             return
+        self._span = (planned.boundary_index - 1, prefix_hash)
         try:
-            last = planned.boundary_index - 1
-            self._task = memory_flush.task_of(self._compaction, self._policy, last=last, prefix_hash=prefix_hash)
-            if self._task is not None and not self._start() and not self._is_awaited:
+            if not self._start() and self._task is not None and not self._is_awaited:
                 memory_flush.drop(self._task)
         except Exception:
             logger.exception("memory_flush_not_begun", compaction=str(self._compaction.pk))
@@ -66,10 +66,10 @@ class FlushBeside:
 
     def refusal(self, should_stop: ShouldStop) -> Ended | None:
         """Under `block`, how the attempt ends where no acceptable receipt comes in time; None where it may go on. Raises `Stopped`."""
-        if not self._is_awaited or (self._task is None and not self._has_failed):
+        if not self._is_awaited:
             return None
-        receipt = self._wait(should_stop)
-        if is_acceptable(receipt):
+        receipt = None if self._has_failed else self._wait(should_stop)
+        if not self._has_failed and (self._task is None or is_acceptable(receipt)):
             return None
         what = "no receipt came in time" if receipt is None else status_of(receipt).replace("_", " ")
         words = (
@@ -94,8 +94,11 @@ class FlushBeside:
         return memory_flush.is_enabled(self._policy) and self._policy.flush_mode is FlushMode.BLOCK
 
     def _start(self) -> bool:
-        assert self._task is not None
-        held = memory_flush.begin(self._task)
+        """Begins it, unless nothing has to be kept (then there is no task), or another one of the session is under way."""
+        assert self._span is not None
+        last, prefix_hash = self._span
+        self._task = memory_flush.task_of(self._compaction, self._policy, last=last, prefix_hash=prefix_hash)
+        held = memory_flush.begin(self._task) if self._task else None
         if held is None:
             return False
         self._thread = _FlushThread(held)
@@ -107,16 +110,16 @@ class FlushBeside:
     def _wait(self, should_stop: ShouldStop) -> Receipt | None:
         """The receipt, or None where it does not come in time. One that is under way already is let end first."""
         until = time.monotonic() + self._policy.flush_timeout_s
-        while True:
+        while self._task is not None:
             if (stop := should_stop()) is not None:
                 raise Stopped(stop)
             if self._thread is not None and self._thread.ended.wait(LOOK_S):
                 return self._thread.receipt
-            if time.monotonic() >= until or self._task is None:
-                break
+            if time.monotonic() >= until:
+                return memory_flush.drop(self._task) if self._thread is None else None
             if self._thread is None and not self._start():
                 time.sleep(LOOK_S)
-        return memory_flush.drop(self._task) if self._thread is None and self._task is not None else None
+        return None
 
 
 class _FlushThread(threading.Thread):

@@ -17,6 +17,7 @@ from django.db.models.functions import Now
 from sessions_app import queue
 from sessions_app.engine.flush import ArchiveReason, FlushResult, Receipt, ReceiptStatus, stored_status
 from sessions_app.engine.policy import Policy
+from sessions_app.engine.state import MechanicalState
 from sessions_app.engine.steps import ShouldStop, Stop, Stopped
 from sessions_app.engine.terms import FlushMode, Trigger
 from sessions_app.events import log
@@ -142,8 +143,16 @@ def _retry_at(mode: str, tries: int) -> Combinable | None:
 def carry_out(held: FlushClaim, offered: Offered, should_stop: ShouldStop) -> Receipt | None:
     """Takes, keeps and ends a flush that was begun. None when it is somebody else's by now, who then says what became of it."""
     begun = time.monotonic()
+
+    def waited_for() -> MechanicalState | None:
+        nonlocal begun
+        waits = time.monotonic()
+        state = offered()
+        begun += time.monotonic() - waits  # what the attempt took is none of the flush's time
+        return state
+
     try:
-        gathered = gather(held.task, offered, should_stop)
+        gathered = gather(held.task, waited_for, should_stop)
         return _finish(held, gathered, begun)
     except Stopped:
         return _end(held, skipped_receipt(held.task))
@@ -258,7 +267,7 @@ def requeue_repairs() -> int:
     count = 0
     for compaction_id in list(MemoryFlush.objects.filter(due).order_by("retry_at").values_list("pk", flat=True)[:REPAIRS_AT_ONCE]):
         with transaction.atomic():
-            if MemoryFlush.objects.filter(due, pk=compaction_id).update(retry_at=Now() + timedelta(seconds=FIRST_RETRY_S)):
+            if MemoryFlush.objects.filter(due, pk=compaction_id).update(retry_at=_soon()):
                 queue.enqueue(queue.REPAIR_MEMORY, str(compaction_id))
                 count += 1
     return count
@@ -282,21 +291,40 @@ def repair(compaction_id: uuid.UUID) -> Receipt | None:
     return carry_out(FlushClaim(task, token, is_repair=True), lambda: None, deadline(until))
 
 
-def repair_now(*, actor: Actor, compaction_ids: list[uuid.UUID]) -> dict[uuid.UUID, Receipt | None]:
-    """Lets somebody have flushes repaired at once, also those that are not tried again by themselves. Receipts by attempt."""
+def ask_for_repairs(*, actor: Actor, compaction_ids: list[uuid.UUID]) -> int:
+    """Has workers try these again now, also those that are not tried again by themselves. Returns how many are."""
     require(actor, Action.CHANGE_MEMORY)
-    done = {}
+    count = 0
     for compaction_id in compaction_ids:
-        session_id = MemoryFlush.objects.values_list("session_id", flat=True).get(pk=compaction_id)
-        log.append(
-            log.session_stream(session_id),
-            EventType.MEMORY_REPAIR_REQUESTED,
-            actor=actor,
-            target=("compaction", str(compaction_id)),
-            compaction_id=compaction_id,
-        )
-        done[compaction_id] = repair(compaction_id)
-    return done
+        with transaction.atomic():
+            if MemoryFlush.objects.filter(pk=compaction_id, status__in=_TO_REPAIR).update(retry_at=_soon(), tries=1):
+                _tell_asked(actor, compaction_id)
+                queue.enqueue(queue.REPAIR_MEMORY, str(compaction_id))
+                count += 1
+    return count
+
+
+def repair_now(*, actor: Actor, compaction_id: uuid.UUID) -> Receipt | None:
+    """Tries one again in the caller's thread. None when it needs no repair by now, or another of its session is under way."""
+    require(actor, Action.CHANGE_MEMORY)
+    _tell_asked(actor, compaction_id)
+    return repair(compaction_id)
+
+
+def _soon() -> Combinable:
+    """When a sweep looks after what a queue lost."""
+    return Now() + timedelta(seconds=FIRST_RETRY_S)
+
+
+def _tell_asked(actor: Actor, compaction_id: uuid.UUID) -> None:
+    session_id = MemoryFlush.objects.values_list("session_id", flat=True).get(pk=compaction_id)
+    log.append(
+        log.session_stream(session_id),
+        EventType.MEMORY_REPAIR_REQUESTED,
+        actor=actor,
+        target=("compaction", str(compaction_id)),
+        compaction_id=compaction_id,
+    )
 
 
 def _loaded(compaction_id: uuid.UUID) -> MemoryFlush | None:

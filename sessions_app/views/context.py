@@ -28,7 +28,7 @@ class Shell:
 
 
 _SECTIONS = {
-    "Sessions": ("session-list", ("session", "entry", "part", "compaction"), Action.READ),
+    "Sessions": ("session-list", ("session", "entry", "part", "compaction", "memory"), Action.READ),
     "Imports": ("import-list", ("import",), Action.IMPORT),
     "Policies": ("policy-installation", ("policy",), Action.READ),
     "Audit": ("audit-list", ("audit",), Action.AUDIT),
