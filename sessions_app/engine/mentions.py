@@ -11,15 +11,20 @@ _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12
 _HASH = re.compile(r"(?<![\w-])[0-9a-f]{7,40}(?![\w-])")
 _NUMBER = re.compile(r"#\d{1,7}\b")
 _REPOSITORY_BEFORE = re.compile(r"[\w.-]{1,60}/[\w.-]{1,60}\Z")
-_TICKET = re.compile(r"\b[A-Z][A-Z0-9]{1,9}-\d{1,7}\b")
+_TICKET = re.compile(r"[A-Z](?<!\w[A-Z])[A-Z0-9]{1,9}-\d{1,7}\b")
 _QUANTITY = re.compile(
-    r"(?<![\w.,#/:$-])(\d[\d,]*(?:\.\d+)?)[ \u00a0-]?"
+    r"(\d(?<![\w.,#/:$-]\d)[\d,]*(?:\.\d+)?)[ \u00a0-]?"  # the digit before what may not precede it: a digit is quickly found
     r"(%|(?:ms|µs|ns|s|sec|secs|seconds?|minutes?|mins?|hours?|hrs?|h|days?|weeks?|months?|years?|[kKMGT]i?B|bytes?|px|rem|fps|Hz|[kMG]Hz|"
     r"k?tokens?|lines?|files?|tests?|commits?|errors?|warnings?|entries|rows?|requests?|calls?|messages?|characters?|chars|items?|users?|"
     r"sessions?|commands?|functions?|packages?|tables?|pages?|steps?|times|x|percent)\b)"
 )
 _HOUSEHOLD_WORDS = frozenset({"GitHub", "GitLab", "JavaScript", "TypeScript", "OpenAI", "PostgreSQL", "MySQL", "YouTube", "LinkedIn"})
 _SPOKEN = re.compile(r"\b(?:[a-z0-9]{1,40}(?:_[a-z0-9]{1,40}){1,8}|[A-Z][a-z0-9]{1,40}(?:[A-Z][a-z0-9]{0,40}){1,8})\b")
+# What a text must hold for one of them to stand there: looking for that costs next to nothing, and most texts hold none.
+_BEFORE_TICKET = re.compile(r"-(?<=[A-Z0-9]-)\d")
+_HUMP = re.compile(r"[A-Z](?<=[a-z0-9][A-Z])")
+_HEXADECIMAL = bytes(ord("0") if chr(byte) in "0123456789abcdef" else ord(" ") for byte in range(256))
+_SEVEN = b"0" * 7
 PATH = re.compile(
     r"(?<![\w/.:@-])(?:~/|\.{1,2}/|/)?(?:[\w.@+-]{1,80}/){1,12}[\w.@+-]{1,80}"  # has a slash
     r"|(?<![\w/.:@-])[\w-]{1,60}\.(?:py|js|ts|tsx|jsx|go|rs|rb|ex|exs|java|kt|c|h|cc|cpp|cs|sh|md|json|jsonl|ya?ml|toml|sql|html|css|txt|cfg|ini|lock)\b"
@@ -53,14 +58,16 @@ def identifiers(text: str, *, spoken: bool) -> Iterator[str]:
     """Hashes, UUIDs and numbers that the text names; with `spoken` also its snake_case and CamelCase words."""
     if text.count("-") >= 4:
         yield from (match.group() for match in _UUID.finditer(text))
-    for match in _NUMBER.finditer(text):
+    for match in _NUMBER.finditer(text) if "#" in text else ():
         before = text[max(0, match.start() - 121) : match.start()]
         repository = _REPOSITORY_BEFORE.search(before)
         if repository or not before[-1:].isalnum():
             yield (repository.group() if repository else "") + match.group()
-    yield from (match.group() for match in _TICKET.finditer(text))
-    yield from (word for match in _HASH.finditer(text) if not (word := match.group()).isdigit() and not word.isalpha())
-    if spoken:
+    if _BEFORE_TICKET.search(text):
+        yield from (match.group() for match in _TICKET.finditer(text))
+    if _SEVEN in text.encode("utf-8", "surrogatepass").translate(_HEXADECIMAL):
+        yield from (word for match in _HASH.finditer(text) if not (word := match.group()).isdigit() and not word.isalpha())
+    if spoken and ("_" in text or _HUMP.search(text)):
         yield from (word for match in _SPOKEN.finditer(text) if (word := match.group()) not in _HOUSEHOLD_WORDS)
 
 
