@@ -1,12 +1,12 @@
 """Where to cut: the first entry that stays verbatim. Legal cuts are the starts of rounds."""
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Sequence
 
 import msgspec
 
 from sessions_app.engine.policy import Policy
-from sessions_app.engine.rounds import Links, Round, link, rounds_of
+from sessions_app.engine.rounds import Links, Round, Starts, link, messages_of_round, pending, round_starts, rounds_of
 from sessions_app.engine.shapes import EntryShape
 from sessions_app.engine.terms import Kind, Role, SkipReason
 
@@ -64,22 +64,21 @@ def choose(
     `pinned`: indexes of entries that stay, wherever the cut falls.
     """
     links = link(shapes, midway=midway)
-    if not links.counts[-1]:
+    if 1 not in links.sent:
         return SkipReason.EMPTY_SESSION
-    rounds = rounds_of(links)
     if wanted is not None:
-        return _validate(shapes, links, rounds, wanted, pinned)
-    if len(rounds) < FEWEST_ROUNDS:
+        return _validate(shapes, links, rounds_of(links), wanted, pinned)
+    starts = round_starts(links)
+    if len(starts.firsts) < FEWEST_ROUNDS:
         return SkipReason.FEWER_THAN_THREE_ROUNDS
     keep_tokens = 0 if force else keep_tokens
-    suffixes = [links.sums[-1] - links.sums[round_.first - shapes[0].index] for round_ in rounds]
-    if suffixes[0] <= keep_tokens:
+    if links.sums[-1] <= keep_tokens:
         return SkipReason.NOTHING_TO_FOLD
-    last = _last_allowed(rounds, protected_messages)
+    last = _last_allowed(links, starts, protected_messages)
     if last < 1:
         return SkipReason.NO_LEGAL_BOUNDARY
-    chosen = _pick(rounds, suffixes, last, keep_tokens)
-    boundary = _boundary(shapes, links, rounds[chosen].first, pinned, starts_turn=rounds[chosen].starts_turn)
+    chosen = _pick(links, starts, last, keep_tokens)
+    boundary = _boundary(shapes, links, shapes[starts.firsts[chosen]].index, pinned, starts_turn=starts.are_users[chosen])
     if not boundary.folded:
         return SkipReason.NOTHING_TO_FOLD
     if not force and boundary.folded_tokens <= floor_tokens:
@@ -89,25 +88,27 @@ def choose(
 
 def latest_cut(shapes: Sequence[EntryShape], protected_messages: int) -> int:
     """Index of the latest entry before which a cut may stand: what comes after it is protected, or waits for a result."""
-    rounds = rounds_of(link(shapes))
-    return rounds[_last_allowed(rounds, protected_messages)].first if rounds else 0
+    links = link(shapes)
+    starts = round_starts(links)
+    return links.indexes[starts.firsts[_last_allowed(links, starts, protected_messages)]] if starts.firsts else 0
 
 
-def _last_allowed(rounds: Sequence[Round], protected_messages: int) -> int:
-    """Position of the latest round that a cut may stand before."""
-    last, messages = len(rounds) - 1, rounds[-1].messages
+def _last_allowed(links: Links, starts: Starts, protected_messages: int) -> int:
+    """The number of the latest round that a cut may stand before."""
+    last = len(starts.firsts) - 1
+    messages = messages_of_round(links, starts, last)
     while last > 0 and messages < protected_messages:
         last -= 1
-        messages += rounds[last].messages
-    pending = next((position for position, round_ in enumerate(rounds) if round_.is_pending), len(rounds))
-    return min(last, pending)
+        messages += messages_of_round(links, starts, last)
+    waiting = pending(links)
+    return min(last, bisect_right(starts.firsts, waiting[0]) - 1) if waiting else last
 
 
-def _pick(rounds: Sequence[Round], suffixes: Sequence[int], last: int, keep_tokens: int) -> int:
-    """Position of the round to cut before, from 1 to `last`. All rounds together exceed the budget."""
-    # Suffix sums only fall, so that one search finds where they begin to fit.
-    fits_from = bisect_left(suffixes, -keep_tokens, key=lambda tokens: -tokens)
-    turn = next((position for position in range(fits_from, last + 1) if rounds[position].starts_turn), None)
+def _pick(links: Links, starts: Starts, last: int, keep_tokens: int) -> int:
+    """The number of the round to cut before, from 1 to `last`. All rounds together exceed the budget."""
+    # Sums only grow, so that one search finds from where on the rest fits.
+    fits_from = bisect_left(starts.firsts, links.sums[-1] - keep_tokens, key=links.sums.__getitem__)
+    turn = next((place for place in range(fits_from, last + 1) if starts.are_users[place]), None)
     # No turn fits: so what fits first is a step of the last one.
     return min(fits_from, last) if turn is None else turn
 
@@ -123,8 +124,8 @@ def _boundary(shapes: Sequence[EntryShape], links: Links, index: int, pinned: Co
         source_id=shapes[cut].source_id,
         carried=tuple(shapes[position].index for position in carried),
         pinned=tuple(shapes[position].index for position in pins),
-        folded=links.counts[cut] - len(system) - len(stays),
-        kept=links.counts[-1] - links.counts[cut] + len(stays),
+        folded=links.sent.count(1, 0, cut) - len(system) - len(stays),
+        kept=links.sent.count(1, cut) + len(stays),
         kept_tokens=links.sums[-1] - links.sums[cut] + stays_tokens,
         folded_tokens=links.sums[cut] - sum(system) - stays_tokens,
         starts_turn=starts_turn,

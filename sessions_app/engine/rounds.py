@@ -3,6 +3,8 @@
 from array import array
 from bisect import bisect_left
 from collections.abc import Sequence
+from itertools import accumulate
+from operator import mul
 
 import msgspec
 
@@ -10,7 +12,8 @@ from sessions_app.engine.shapes import EntryShape
 from sessions_app.engine.terms import Kind, Role
 
 # Looking a member up in its class costs a call in Python 3.11, and planning asks this of every entry.
-_NOTICE, _SYSTEM, _ASSISTANT, _CALL, _RESULT = Role.NOTICE, Role.SYSTEM, Role.ASSISTANT, Kind.CALL, Kind.RESULT
+_NOTICE, _SYSTEM, _ASSISTANT, _USER = Role.NOTICE, Role.SYSTEM, Role.ASSISTANT, Role.USER
+_CALL, _RESULT, _MESSAGE = Kind.CALL, Kind.RESULT, Kind.MESSAGE
 
 
 class Round(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -29,112 +32,147 @@ class Round(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     messages: int  # messages that it becomes: an assistant's calls and their results are two
 
 
+class Starts(msgspec.Struct, frozen=True):
+    """Where messages or rounds begin, as parallel lists: tuples would make a long history the garbage collector's business."""
+
+    firsts: list[int]  # with the reminders that lead up to it
+    heads: list[int]
+    are_users: list[bool]
+
+
 class Links(msgspec.Struct, frozen=True, kw_only=True):
     """What ties entries together. All numbers are positions in the sequence of shapes, not entry indexes."""
 
-    starts: list[tuple[int, int, bool]]  # first, head and "is a user's" of every user and assistant message
-    reach: dict[int, int]  # head of an assistant message → the last position that belongs to it
+    starts: Starts  # of every user and assistant message
+    reach: Sequence[int]  # at the head of an assistant message the last position that belongs to it, where that is a later one; else 0
     results: list[int]  # positions of results
     unanswered: list[tuple[int, str]]  # (position, call id) of calls without a result
     stray_reach: int  # last position of a result whose call lies before the shapes, or -1
     last_user: int  # position of the last user message, or -1
     indexes: Sequence[int]  # entry index at each position
     sums: Sequence[int]  # tokens of what may be sent before each position; one more for the whole
-    counts: Sequence[int]  # entries that may be sent before each position; one more for the whole
+    sent: bytes  # 1 at the position of each entry that may be sent
     system: list[int]  # positions of system entries
 
 
 def link(shapes: Sequence[EntryShape], *, midway: bool = False) -> Links:
-    """Finds the messages, and pairs calls with results. One pass.
+    """Finds the messages, and pairs calls with results. Linear.
 
     A result answers the latest open call of its id, so an id that an agent uses again is no trouble. `midway`: the
     shapes begin anywhere, not at a legal cut, so that a result without a call may belong to a call before them.
     """
-    scan = _Scan(midway=midway)
-    # Arrays, not lists: a long history's numbers stay close together in memory.
-    indexes, sums, counts = array("q"), array("q", [0]), array("q", [0])
-    tokens = count = 0
-    for position, shape in enumerate(shapes):
-        role = shape.role
-        if role is not _NOTICE and not shape.off_branch:
-            tokens += shape.tokens
-            count += 1
-            if role is _ASSISTANT:
-                scan.add_assistant(position, shape)
-            elif shape.kind is _RESULT:
-                scan.add_result(position, shape)
-            elif role is _SYSTEM:
-                scan.system.append(position)
-            else:
-                scan.add_user_side(position, shape)
-        indexes.append(shape.index)
-        sums.append(tokens)
-        counts.append(count)
-    unanswered = sorted((position, call_id) for call_id, calls in scan.open_calls.items() for position, _ in calls)
+    scan = _Scan(len(shapes), midway=midway)
+    scan.read(shapes)
+    if scan.is_unsure:
+        scan = _Scan(len(shapes), midway=midway, answered={})
+        scan.read(shapes)
+    sent = bytes([shape.role is not _NOTICE and not shape.off_branch for shape in shapes])
+    tokens = map(mul, [shape.tokens for shape in shapes], sent)
     return Links(
         starts=scan.starts,
         reach=scan.reach,
         results=scan.results,
-        unanswered=unanswered,
+        unanswered=scan.unanswered(),
         stray_reach=scan.stray_reach,
         last_user=scan.last_user,
-        indexes=indexes,
-        sums=sums,
-        counts=counts,
+        indexes=_indexes(shapes),
+        sums=array("q", accumulate(tokens, initial=0)),  # no list: a long history's numbers stay close together in memory
+        sent=sent,
         system=scan.system,
     )
 
 
+def _indexes(shapes: Sequence[EntryShape]) -> Sequence[int]:
+    if shapes and shapes[-1].index - shapes[0].index == len(shapes) - 1:
+        return range(shapes[0].index, shapes[-1].index + 1)
+    return [shape.index for shape in shapes]
+
+
 class _Scan:
-    def __init__(self, *, midway: bool) -> None:
-        self.starts: list[tuple[int, int, bool]] = []
-        self.reach: dict[int, int] = {}
+    """`answered`: call id → head of the message whose call of that id was answered last. Only a second result of a call needs it,
+    which hardly any history holds, and a table of all its calls makes a pass over a long one half as long again."""
+
+    def __init__(self, length: int, *, midway: bool, answered: dict[str, int] | None = None) -> None:
+        self.starts = Starts([], [], [])
+        self.reach = array("q", bytes(8 * length))
         self.results: list[int] = []
         self.system: list[int] = []
-        self.open_calls: dict[str, list[tuple[int, int]]] = {}  # call id → (position, head of its message)
         self.stray_reach = -1
         self.last_user = -1
-        self._answered: dict[str, int] = {}  # call id → head of the message that made it
+        self.is_unsure = False  # there is a result without an open call, and without `answered` it can't be said what it belongs to
         self._midway = midway
-        self._head_by_key: dict[str, int] = {}
-        self._lead = -1  # first of the reminders that may lead up to a user message
-        self._claimed = False  # whether reminders belong to the user message or result that they follow
+        self._answered = answered
+        self._open: dict[str, int] = {}  # call id → position of its latest call that has no result
+        self._open_before: dict[str, list[int]] = {}  # earlier open ones, where an id was used again before its result came
+        self._head_of: dict[int, int] = {}  # position of an open call → head of its message, where that is another
 
-    def add_user_side(self, position: int, shape: EntryShape) -> None:
-        if shape.is_user_message:
-            self.starts.append((self._lead if self._lead >= 0 else position, position, True))
-            self.last_user = position
-            self._lead, self._claimed = -1, True
-        elif not self._claimed and self._lead < 0:
-            self._lead = position
+    def unanswered(self) -> list[tuple[int, str]]:
+        """(position, call id) of calls without a result, in order."""
+        before = [(position, call_id) for call_id, positions in self._open_before.items() for position in positions]
+        return sorted([*((position, call_id) for call_id, position in self._open.items()), *before])
 
-    def add_assistant(self, position: int, shape: EntryShape) -> None:
-        key = shape.message_key
-        head = self._head_by_key.get(key, -1) if key else -1
-        if head < 0:
-            head = position
-            self.starts.append((position, position, False))
-            if key:
-                self._head_by_key[key] = position
-        self.reach[head] = position
-        if shape.kind is _CALL:
-            for call_id in shape.call_ids:
-                self.open_calls.setdefault(call_id, []).append((position, head))
-        self._lead, self._claimed = -1, False
+    def read(self, shapes: Sequence[EntryShape]) -> None:
+        """One pass over the shapes, whose usual ways are written out: no part of the plan of a long history takes longer."""
+        add_first, add_head, add_is_user = self.starts.firsts.append, self.starts.heads.append, self.starts.are_users.append
+        head_by_key: dict[str, int] = {}
+        lead = -1  # first of the reminders that may lead up to a user message
+        is_claimed = False  # whether reminders belong to the user message or result that they follow
+        for position, shape in enumerate(shapes):
+            role = shape.role
+            if role is _NOTICE or shape.off_branch:
+                continue
+            kind = shape.kind
+            if role is _ASSISTANT:
+                key = shape.message_key
+                head = head_by_key.setdefault(key, position) if key else position
+                if head == position:
+                    add_first(position)
+                    add_head(position)
+                    add_is_user(False)  # noqa: FBT003
+                else:
+                    self.reach[head] = position
+                if kind is _CALL:
+                    self._add_calls(position, head, shape.call_ids)
+                lead, is_claimed = -1, False
+            elif kind is _RESULT:
+                self._add_result(position, shape.call_ids)
+                lead, is_claimed = -1, True
+            elif role is _SYSTEM:
+                self.system.append(position)
+            elif role is _USER and kind is _MESSAGE and not shape.meta:
+                add_first(lead if lead >= 0 else position)
+                add_head(position)
+                add_is_user(True)  # noqa: FBT003
+                self.last_user = position
+                lead, is_claimed = -1, True
+            elif not is_claimed and lead < 0:
+                lead = position
 
-    def add_result(self, position: int, shape: EntryShape) -> None:
+    def _add_calls(self, position: int, head: int, call_ids: Sequence[str]) -> None:
+        if head != position:
+            self._head_of[position] = head
+        for call_id in call_ids:
+            if call_id in self._open:
+                self._open_before.setdefault(call_id, []).append(self._open[call_id])
+            self._open[call_id] = position
+
+    def _add_result(self, position: int, call_ids: Sequence[str]) -> None:
         self.results.append(position)
-        for call_id in shape.call_ids:
-            if calls := self.open_calls.get(call_id):
-                self._answered[call_id] = calls.pop()[1]
-                if not calls:
-                    del self.open_calls[call_id]
-            head = self._answered.get(call_id)
-            if head is not None:
+        for call_id in call_ids:
+            call = self._open.pop(call_id, -1)
+            if call >= 0:
+                head = self._head_of.get(call, call)
+                if self._open_before and (earlier := self._open_before.get(call_id)):
+                    self._open[call_id] = earlier.pop()
+                if self._answered is not None:
+                    self._answered[call_id] = head
+            else:
+                self.is_unsure = self._answered is None
+                head = self._answered.get(call_id, -1) if self._answered is not None else -1
+            if head >= 0:
                 self.reach[head] = position
             elif self._midway:
                 self.stray_reach = position
-        self._lead, self._claimed = -1, True
 
 
 def group_rounds(shapes: Sequence[EntryShape], *, midway: bool = False) -> list[Round]:
@@ -149,33 +187,57 @@ def group_rounds(shapes: Sequence[EntryShape], *, midway: bool = False) -> list[
 
 def rounds_of(links: Links) -> list[Round]:
     """`group_rounds` for links that are known already."""
-    size = len(links.indexes)
-    if not size:
-        return []
-    heads: list[tuple[int, int, bool]] = []
-    reach = links.stray_reach
-    for start in links.starts:
-        if start[0] > reach or not heads:
-            heads.append(start)
-        reach = max(reach, links.reach.get(start[1], start[1]))
-    heads = heads or [(0, 0, False)]
-    heads[0] = (0, *heads[0][1:])  # what stands before the first message belongs to it
-    pending = sorted({position for position, _ in links.unanswered if position > links.last_user})
-    indexes, sums = links.indexes, links.sums
-    rounds: list[Round] = []
-    for (first, head, starts_turn), end in zip(heads, [*(first for first, _, _ in heads[1:]), size], strict=True):
-        rounds.append(
-            Round(
-                first=indexes[first],
-                last=indexes[end - 1],
-                head=indexes[head],
-                starts_turn=starts_turn,
-                is_pending=_any_within(pending, first, end),
-                tokens=sums[end] - sums[first],
-                messages=1 + _any_within(links.results, first, end),
-            )
-        )
-    return rounds
+    starts, waiting = round_starts(links), pending(links)
+    return [_round_at(links, starts, place, waiting) for place in range(len(starts.firsts))]
+
+
+def round_starts(links: Links) -> Starts:
+    """Where rounds begin: the starts of messages that nothing before them reaches over. The first position is one of them."""
+    if not links.indexes:
+        return Starts([], [], [])
+    firsts: list[int] = []
+    heads: list[int] = []
+    are_users: list[bool] = []
+    reach, starts = links.stray_reach, links.starts
+    for first, head, is_user in zip(starts.firsts, starts.heads, starts.are_users, strict=True):
+        if first > reach or not firsts:
+            firsts.append(first)
+            heads.append(head)
+            are_users.append(is_user)
+        if (last := links.reach[head] or head) > reach:
+            reach = last
+    if not firsts:
+        return Starts([0], [0], [False])
+    firsts[0] = 0  # what stands before the first message belongs to it
+    return Starts(firsts, heads, are_users)
+
+
+def _round_at(links: Links, starts: Starts, place: int, waiting: Sequence[int]) -> Round:
+    first, end = starts.firsts[place], end_of_round(links, starts, place)
+    return Round(
+        first=links.indexes[first],
+        last=links.indexes[end - 1],
+        head=links.indexes[starts.heads[place]],
+        starts_turn=starts.are_users[place],
+        is_pending=_any_within(waiting, first, end),
+        tokens=links.sums[end] - links.sums[first],
+        messages=messages_of_round(links, starts, place),
+    )
+
+
+def end_of_round(links: Links, starts: Starts, place: int) -> int:
+    """The position after a round."""
+    return starts.firsts[place + 1] if place + 1 < len(starts.firsts) else len(links.indexes)
+
+
+def messages_of_round(links: Links, starts: Starts, place: int) -> int:
+    """Messages that a round becomes."""
+    return 1 + _any_within(links.results, starts.firsts[place], end_of_round(links, starts, place))
+
+
+def pending(links: Links) -> list[int]:
+    """Positions of the calls without a result after which nobody has written."""
+    return [position for position, _ in links.unanswered if position > links.last_user]
 
 
 def _any_within(positions: Sequence[int], first: int, end: int) -> bool:

@@ -65,18 +65,25 @@ def plain_boundary(messages: list[Message], keep_chars: int) -> int | None:
     return next((place for place in steps if size(place) <= keep_chars), (steps or users or [None])[-1]) or None
 
 
+ROLES = {role.value: role for role in Role}
+
+
 def shapes_of(messages: list[Message]) -> list[EntryShape]:
     """Shapes whose `tokens` are characters of JSON, so that their sums are what the plain rule measures."""
-    return [
-        EntryShape(
-            index=place,
-            role=Role(message["role"]),
-            kind=Kind.CALL if message.get("tool_calls") else Kind.RESULT if message["role"] == "tool" else Kind.MESSAGE,
-            tokens=len(json.dumps(message)) + 2,
-            call_ids=tuple(call["id"] for call in message.get("tool_calls", ())) or tuple(filter(None, [message.get("tool_call_id")])),
+    encode = json.JSONEncoder().encode
+    shapes = []
+    for place, message in enumerate(messages):
+        calls, answered = message.get("tool_calls"), message.get("tool_call_id")
+        shapes.append(
+            EntryShape(
+                index=place,
+                role=ROLES[message["role"]],
+                kind=Kind.CALL if calls else Kind.RESULT if answered else Kind.MESSAGE,
+                tokens=len(encode(message)) + 2,
+                call_ids=tuple([call["id"] for call in calls]) if calls else (answered,) if answered else (),
+            )
         )
-        for place, message in enumerate(messages)
-    ]
+    return shapes
 
 
 def engine_boundary(shapes: list[EntryShape], keep_chars: int) -> int | None:

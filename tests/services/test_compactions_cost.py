@@ -44,11 +44,11 @@ def test_the_shapes_of_the_whole_history_are_loaded_once(support_actor, monkeypa
 def test_a_history_is_linked_once_for_its_cut_and_once_for_its_chunks(support_actor, monkeypatch):
     session = long_session(turns=60)
     linked = []
-    link = rounds._Scan
+    scan = rounds._Scan
 
-    def counting(*, midway):
+    def counting(*given, midway, **more):
         linked.append(midway)
-        return link(midway=midway)
+        return scan(*given, midway=midway, **more)
 
     compaction = request(actor=support_actor, session=session).compaction
     with monkeypatch.context() as patch:
