@@ -82,9 +82,10 @@ class Collected(msgspec.Struct, kw_only=True):
 def gather(seen: Collected) -> Facts:
     """The facts. Linear in what was collected; of each class only the newest `MAX_FACTS` are kept."""
     files = list(seen.files)
+    asked = [(message.index, ask.text) for message in reversed(seen.users) if (ask := asks.read(message.text)).kind is AskKind.WORDS]
     newest_first: dict[FactClass, Iterator[Fact]] = {
-        FactClass.ASK: _asks(seen.users),
-        FactClass.CONSTRAINT: _constraints(seen.users),
+        FactClass.ASK: _asks(asked),
+        FactClass.CONSTRAINT: _constraints(asked),
         FactClass.TO_DO: _todos(seen.todos),
         FactClass.FILE_EDITED: _files(FactClass.FILE_EDITED, files),
         FactClass.FILE_READ: _files(FactClass.FILE_READ, files),
@@ -107,19 +108,16 @@ def gather(seen: Collected) -> Facts:
     return Facts(found=tuple(found), beyond=beyond)
 
 
-def _asks(users: Sequence[UserMessage]) -> Iterator[Fact]:
-    for message in reversed(users):
-        ask = asks.read(message.text)
-        if ask.kind is AskKind.WORDS and ask.text:
-            yield Fact(FactClass.ASK, _opening(ask.text, _ASK_CHARS), message.index)
+def _asks(asked: Sequence[tuple[int, str]]) -> Iterator[Fact]:
+    for index, text in asked:
+        if text:
+            yield Fact(FactClass.ASK, _opening(text, _ASK_CHARS), index)
 
 
-def _constraints(users: Sequence[UserMessage]) -> Iterator[Fact]:
-    for message in reversed(users):
-        ask = asks.read(message.text)
-        if ask.kind is AskKind.WORDS:
-            said = [sentence for sentence in sentences.split(ask.text) if sentences.is_quotable(sentence)]
-            yield from (Fact(FactClass.CONSTRAINT, text, message.index) for text in reversed(said) if sentences.is_constraint(text))
+def _constraints(asked: Sequence[tuple[int, str]]) -> Iterator[Fact]:
+    for index, text in asked:
+        said = [sentence for sentence in sentences.split(text) if sentences.is_quotable(sentence) and sentences.is_constraint(sentence)]
+        yield from (Fact(FactClass.CONSTRAINT, sentence, index) for sentence in reversed(said))
 
 
 def _todos(todos: Iterable[tuple[Todo, int]]) -> Iterator[Fact]:

@@ -1,5 +1,6 @@
 """Whether a summary says only what its entries say: its quotes of the user, and the paths and names that it uses."""
 
+import math
 import re
 from collections.abc import Iterable, Iterator
 from enum import StrEnum
@@ -45,11 +46,12 @@ class Unsupported(msgspec.Struct, frozen=True):
 
 
 class Claim(msgspec.Struct, frozen=True):
-    """`needles`: any of these in an entry supports a name; a quote needs all of them."""
+    """`needles`: any of these in an entry supports a name; a quote needs all of them, or most of its content `words`."""
 
     kind: ClaimKind
     text: str
     needles: tuple[str, ...]
+    words: tuple[str, ...] = ()  # the longest first: where a text does not hold a quote, they are the first to be missing
 
 
 class Checked(msgspec.Struct, frozen=True, kw_only=True):
@@ -113,8 +115,15 @@ def _unsaid(quotes: list[Claim], texts: Iterable[str]) -> list[Claim]:
 def _says(said: str, claim: Claim) -> bool:
     if all(needle in said for needle in claim.needles):
         return True
-    words = content_words(claim.text)
-    return len(words) >= LEAST_QUOTED_WORDS and sum(word in said for word in words) >= LEAST_QUOTED_SHARE * len(words)
+    if len(claim.words) < LEAST_QUOTED_WORDS:
+        return False
+    may_miss = len(claim.words) - math.ceil(LEAST_QUOTED_SHARE * len(claim.words))
+    for word in claim.words:
+        if word not in said:
+            may_miss -= 1
+            if may_miss < 0:
+                return False
+    return True
 
 
 def _quotes(text: str) -> Iterator[Claim]:
@@ -132,7 +141,7 @@ def _quotes(text: str) -> Iterator[Claim]:
 def _quote(said: str) -> Iterator[Claim]:
     needles = tuple(piece for raw in _GAP.split(said) if len(piece := plain(raw).strip(" .,;:")) > 2)
     if needles and len(said) >= SHORTEST_QUOTE:
-        yield Claim(ClaimKind.QUOTE, said, needles)
+        yield Claim(ClaimKind.QUOTE, said, needles, tuple(sorted(content_words(said), key=len, reverse=True)))
 
 
 def _paths(text: str, roots: list[str]) -> Iterator[Claim]:

@@ -5,7 +5,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from functools import cached_property
-from itertools import count
+from itertools import chain, count
+from typing import NamedTuple
 
 import msgspec
 
@@ -99,11 +100,21 @@ class Retention(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
         return _sum(self.classes.values())
 
 
-class ViewText:
+class _Sought(NamedTuple):
+    """A fact as it is looked for."""
+
+    fact: Fact
+    value: str = ""  # what must stand there for it to be kept: itself, or, of a file, its base name alone; in plain text
+    words: Sequence[str] = ()  # of the value
+    content: frozenset[str] = frozenset()  # the words of a sentence that another one would have to hold
+
+
+class _Text:
     """A text in which facts are looked up; what that takes is made once, on first need."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, wanted: frozenset[str]) -> None:
         self._text = text
+        self._wanted = wanted  # content words of all sentences that are looked for
 
     @cached_property
     def _plain(self) -> str:
@@ -119,24 +130,23 @@ class ViewText:
 
     @cached_property
     def _sentences_with(self) -> dict[str, list[int]]:
-        """For each word the numbers of the sentences in which it stands, ascending."""
+        """For each wanted word the numbers of the sentences in which it stands, ascending."""
         found: dict[str, list[int]] = {}
         number = count()
         for sentence in _SENTENCE_END.split(_unmarked(self._text)):
             for start in range(0, len(sentence), _LONGEST_SENTENCE):
                 place = next(number)
-                for word in set(_WORD.findall(sentence[start : start + _LONGEST_SENTENCE])):
+                for word in self._wanted.intersection(_WORD.findall(sentence[start : start + _LONGEST_SENTENCE])):
                     found.setdefault(word, []).append(place)
         return found
 
-    def fate(self, fact: Fact, values: Sequence[tuple[str, Sequence[str]]]) -> FactFate | None:
-        """How the text holds the fact, or None. `values`: see `_values`."""
-        if fact.kind is FactClass.NUMBER:
-            return FactFate.KEPT if fact.text.lower() in self._quantities else None
-        for value, words in values:
-            if value and self._words.issuperset(words) and self._holds(value, words):
-                return FactFate.KEPT
-        return FactFate.PARAPHRASED if fact.kind.is_said and self._tells(values[0][0]) else None
+    def fate(self, sought: _Sought) -> FactFate | None:
+        """How the text holds the fact, or None."""
+        if sought.fact.kind is FactClass.NUMBER:
+            return FactFate.KEPT if sought.fact.text.lower() in self._quantities else None
+        if sought.value and self._words.issuperset(sought.words) and self._holds(sought.value, sought.words):
+            return FactFate.KEPT
+        return FactFate.PARAPHRASED if sought.content and self._tells(sought.content) else None
 
     def _holds(self, value: str, words: Sequence[str]) -> bool:
         """Whether a value of these words stands in the text, not as a piece of a longer word."""
@@ -150,13 +160,14 @@ class ViewText:
             start = text.find(value, start + 1)
         return False
 
-    def _tells(self, said: str) -> bool:
+    def _tells(self, content: frozenset[str]) -> bool:
         """Whether one sentence holds enough of the content words."""
-        words = content_words(said)
-        if len(words) < LEAST_WORDS or len(words & self._words) < LEAST_SHARE * len(words):
+        least = LEAST_SHARE * len(content)
+        there = content & self._words
+        if len(content) < LEAST_WORDS or len(there) < least:
             return False  # not even the whole text holds enough of them
-        there = Counter(place for word in words for place in self._sentences_with.get(word, ()))
-        return max(there.values(), default=0) >= LEAST_SHARE * len(words)
+        held = Counter(chain.from_iterable([self._sentences_with.get(word, ()) for word in there]))
+        return max(held.values(), default=0) >= least
 
 
 def report(facts: Facts, *, summary: str, block: str, tail_texts: Iterable[str] = (), span: frozenset[int] | None = None) -> Retention:
@@ -166,16 +177,18 @@ def report(facts: Facts, *, summary: str, block: str, tail_texts: Iterable[str] 
     in the length of the view.
     """
     here, earlier = facts.among(span) if span is not None else (facts.found, ())
+    sought, sought_earlier = [_sought(fact) for fact in here], [_sought(fact) for fact in earlier]
+    wanted = frozenset[str]().union(*(one.content for one in (*sought, *sought_earlier)))
     view = (
-        (Place.SUMMARY, ViewText(summary)),
-        (Place.CODE, ViewText(block.replace(summary.strip(), "\n", 1) if summary.strip() else block)),
-        (Place.TAIL, ViewText("\n".join(tail_texts))),
+        (Place.SUMMARY, _Text(summary, wanted)),
+        (Place.CODE, _Text(block.replace(summary.strip(), "\n", 1) if summary.strip() else block, wanted)),
+        (Place.TAIL, _Text("\n".join(tail_texts), wanted)),
     )
-    found = [_found(fact, view) for fact in here]
+    found = [_found(one, view) for one in sought]
     return Retention(
         classes={kind: count_of(one for one in found if one.fact.kind is kind) for kind in _classes(found)},
         facts=_listed(found),
-        earlier=count_of(_found(fact, view) for fact in earlier),
+        earlier=count_of(_found(one, view) for one in sought_earlier),
         beyond=sum(facts.beyond.values()),
     )
 
@@ -224,22 +237,22 @@ def _joins(before: str, after: str) -> bool:
     return (before.isalnum() or before == "_") and (after.isalnum() or after == "_")
 
 
-def _values(fact: Fact) -> list[tuple[str, list[str]]]:
-    """What must stand there for the fact to be kept, with its words: itself, or, of a file, its base name alone."""
+def _sought(fact: Fact) -> _Sought:
+    if fact.kind is FactClass.NUMBER:
+        return _Sought(fact)
     value = plain(fact.text)
     if fact.kind in _FILES:
         value = value.rstrip("/").rpartition("/")[2] or value
-    return [(value, _WORD.findall(value))]
+    return _Sought(fact, value, _WORD.findall(value), content_words(value) if fact.kind.is_said else frozenset())
 
 
-def _found(fact: Fact, view: Sequence[tuple[Place, ViewText]]) -> Found:
+def _found(sought: _Sought, view: Sequence[tuple[Place, _Text]]) -> Found:
     """Where the view holds the fact best. What the summary tells in its own words counts before what code repeats."""
-    values = () if fact.kind is FactClass.NUMBER else _values(fact)
     for place, text in view:
-        fate = text.fate(fact, values)
+        fate = text.fate(sought)
         if fate is not None:
-            return Found(fact, fate, place)
-    return Found(fact, FactFate.DROPPED)
+            return Found(sought.fact, fate, place)
+    return Found(sought.fact, FactFate.DROPPED)
 
 
 def _classes(found: Sequence[Found]) -> list[FactClass]:
