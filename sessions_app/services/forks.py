@@ -139,7 +139,7 @@ def _copy_entries(origin: uuid.UUID, copy: uuid.UUID, first: int, end: int) -> N
 def _finish(actor: Actor, session: Session, copy: Session, chosen: Compaction | None, end: int, *, as_it_was: bool) -> Session:
     """Plans, decisions, sums and events; then it is whole."""
     # The origin's row first, as everything else that writes to both an attempt and its session.
-    origin = Session.objects.select_for_update().get(pk=session.pk)
+    origin = Session.objects.select_for_update(no_key=True).get(pk=session.pk)
     copied = _copy_checkpoints(copy, chosen, end)
     _copy_overrides(origin, copy, chosen if as_it_was else None, end)
     _copy_policy(origin, copy, actor)

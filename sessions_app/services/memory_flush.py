@@ -194,7 +194,7 @@ def _end(held: FlushClaim, receipt: Receipt) -> Receipt | None:
 
 def _lock(held: FlushClaim) -> bool:
     """Whether the flush is still this claim's. Takes the session's row first, as every commit and ending does."""
-    Session.objects.select_for_update(of=("self",)).filter(pk=held.task.session_id).only("pk").first()
+    Session.objects.select_for_update(of=("self",), no_key=True).filter(pk=held.task.session_id).only("pk").first()
     return _held(held.task.compaction_id, held.token).exists()
 
 

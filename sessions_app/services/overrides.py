@@ -109,7 +109,7 @@ _DONE = {
 
 def _decide(actor: Actor, session: Session, index: int, event: EventType, change: _Change) -> OverrideAnswer:
     with transaction.atomic():
-        current = Session.objects.select_for_update().get(pk=session.pk)
+        current = Session.objects.select_for_update(no_key=True).get(pk=session.pk)
         before = plans.overrides_of(current)
         group = _checked(current, index, event)
         some = group.indexes

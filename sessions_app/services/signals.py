@@ -26,7 +26,7 @@ def refresh(session_id: uuid.UUID | str, *, added: Mapping[str, int] | None = No
     """
     with transaction.atomic(savepoint=False):
         # Locked first: two that refresh at once would each see what the other has not committed, and the later store the older.
-        session = Session.objects.select_for_update().get(pk=session_id)
+        session = Session.objects.select_for_update(no_key=True).get(pk=session_id)
         context = plans.default_context(session)
         chain = plans.load_chain(session, context)
         checkpoint = chain[-1] if chain else None

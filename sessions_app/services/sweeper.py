@@ -134,7 +134,7 @@ def _end_lost() -> int:
     for compaction_id in list(lease.lapsed().values_list("pk", flat=True)):
         with transaction.atomic():
             # Looked at again under the session's lock, which every ending takes first: its worker may have been quicker.
-            Session.objects.select_for_update(of=("self",)).filter(compactions=compaction_id).first()
+            Session.objects.select_for_update(of=("self",), no_key=True).filter(compactions=compaction_id).first()
             still = lease.lapsed().filter(pk=compaction_id).exists()
             count += still and end(compaction_id, WORKER_LOST, actor=SWEEPER)
     return count

@@ -66,6 +66,12 @@ def test_only_the_log_writes_events():
     )
 
 
+def test_a_locked_row_may_still_be_referred_to():
+    """Whoever locks a row for its key as well waits crosswise with whoever commits a row that refers to it: every attempt does."""
+    locking = [path for path in python_outside("management") if path.name != "accounts.py"]
+    assert matches(r"select_for_update\((?!.*no_key=True)", locking) == []
+
+
 def test_only_the_queue_starts_tasks():
     starters = [path for path in files(".py", under=APP) if path.name != "queue.py"]
     assert matches(r"\.delay\(|\.delay_on_commit\(|\.apply_async\(|send_task\(", starters) == []

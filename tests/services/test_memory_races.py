@@ -1,19 +1,23 @@
 """Flushes that end early, late, twice or never: the receipt that a compaction shows is never left wrong."""
 
+import threading
 from datetime import timedelta
 
 import pytest
+from django.db import connection, transaction
 from django.db.models.functions import Now
 
 from sessions_app import queue
 from sessions_app.engine.steps import Stop
 from sessions_app.engine.terms import SkipReason, Status
-from sessions_app.models import Event, MemoryFact, MemoryFlush
+from sessions_app.events.types import EventType
+from sessions_app.models import Compaction, Event, MemoryFact, MemoryFlush, Session
 from sessions_app.services import memory, memory_beside, memory_flush, sweeper
 from sessions_app.services.compactions import run
 from sessions_app.services.compactions.cancel import cancel
 from sessions_app.services.compactions.request import request
 from sessions_app.services.compactions.run import run_compaction
+from sessions_app.services.compactions.step_events import append_step
 from tests.services.compaction_scenes import fresh, grow, run_in_thread, set_policy, wait_until
 from tests.services.memory_scenes import Gate, compacted, facts, project, receipt_of, session_with, status_of
 
@@ -238,3 +242,25 @@ def test_what_was_forgotten_is_not_brought_back(support_actor):
     assert "small commits" not in str(event.payload)
     with pytest.raises(memory.UnknownFact):
         memory.forget(actor=support_actor, fact_id=fact.pk)
+
+
+@pytest.mark.skipif(connection.vendor == "sqlite", reason="on SQLite transactions come one after the other")
+def test_a_step_of_an_attempt_is_told_while_somebody_holds_its_session(support_actor):
+    """Before, the two could wait for each other crosswise, and the attempt ended as failed."""
+    session = session_with(mode="off", summarisers=["scripted"], scripted_delay_s=30.0)
+    compaction = request(actor=support_actor, session=session).compaction
+    with transaction.atomic():
+        Session.objects.select_for_update(no_key=True).get(pk=session.pk)
+
+        def tell() -> None:
+            try:
+                with transaction.atomic():
+                    Compaction.objects.filter(pk=compaction.pk).update(phase="plan")
+                    append_step(compaction.pk, EventType.COMPACTION_TRIGGERED, status="observed")
+            finally:
+                connection.close()
+
+        teller = threading.Thread(target=tell, daemon=True)
+        teller.start()
+        teller.join(10)
+        assert not teller.is_alive()

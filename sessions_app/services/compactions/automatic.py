@@ -191,7 +191,7 @@ def _check_switch(session: Session) -> None:
 
 def _store_model(session: Session, actor: Actor, model: str, provider: str, window: int | None) -> None:
     with transaction.atomic():
-        current = Session.objects.select_for_update().get(pk=session.pk)
+        current = Session.objects.select_for_update(no_key=True).get(pk=session.pk)
         before = {"model": current.model, "provider": current.provider, "window_override": current.window_override}
         after = {"model": model, "provider": provider or current.provider, "window_override": window}
         Session.objects.filter(pk=session.pk).update(**after)

@@ -46,7 +46,7 @@ def count(compaction_id: uuid.UUID, outcome: Outcome) -> None:
 def reset(*, actor: Actor, session: Session) -> Session:
     """Lets automatic compactions start again at once, and takes the warning of refilling away. Nothing happens where neither stands."""
     with transaction.atomic():
-        current = Session.objects.select_for_update().get(pk=session.pk)
+        current = Session.objects.select_for_update(no_key=True).get(pk=session.pk)
         if not current.breaker_failures and not current.refill_warning:
             return current
         _store(current.pk, Breaker())

@@ -23,8 +23,8 @@ def cancel(*, actor: Actor, session: Session, compaction_id: uuid.UUID) -> Compa
     worker looks four times a second. Raises `UnknownCompaction`.
     """
     with transaction.atomic():
-        Session.objects.select_for_update().get(pk=session.pk)  # before the attempt's row, in the order of a commit
-        compaction = Compaction.objects.select_for_update().filter(pk=compaction_id, session_id=session.pk).first()
+        Session.objects.select_for_update(no_key=True).get(pk=session.pk)  # before the attempt's row, in the order of a commit
+        compaction = Compaction.objects.select_for_update(no_key=True).filter(pk=compaction_id, session_id=session.pk).first()
         if compaction is None:
             raise UnknownCompaction("This session has no such compaction. Nothing was changed.")
         if compaction.is_open and not compaction.cancel_requested:

@@ -70,7 +70,7 @@ def commit(held: Claim, result: Commit, in_force: InForce, off_branch: Collectio
     view, or can be taken back in it. Drafts of the session that waited meanwhile end as stale. Raises `LeaseLost`.
     """
     with transaction.atomic():
-        session = Session.objects.select_for_update().get(pk=held.session_id)
+        session = Session.objects.select_for_update(no_key=True).get(pk=held.session_id)
         if not lease.renew(held):
             raise LeaseLost
         compaction = Compaction.objects.get(pk=held.compaction_id)

@@ -64,7 +64,7 @@ def store(held: Claim, result: Commit, in_force: InForce, off_branch: Collection
     Raises `LeaseLost`.
     """
     with transaction.atomic():
-        session = Session.objects.select_for_update().get(pk=held.session_id)
+        session = Session.objects.select_for_update(no_key=True).get(pk=held.session_id)
         if not lease.renew(held):
             raise LeaseLost
         compaction = Compaction.objects.get(pk=held.compaction_id)
@@ -187,7 +187,7 @@ def _draft(session: Session, compaction_id: uuid.UUID) -> Compaction:
 
 def _locked(session: Session, compaction_id: uuid.UUID) -> Compaction:
     """The draft, with its session's row locked: nobody else decides about it meanwhile."""
-    Session.objects.select_for_update().get(pk=session.pk)
+    Session.objects.select_for_update(no_key=True).get(pk=session.pk)
     return _draft(session, compaction_id)
 
 

@@ -60,7 +60,7 @@ def serve(attempt: Compaction, session: Session, *, actor: Actor) -> Commit | No
         return None
     words = "Automatic compaction rests after several failures. This request was served from a trimmed view; nothing was changed."
     with transaction.atomic():
-        current = Session.objects.select_for_update().get(pk=session.pk)
+        current = Session.objects.select_for_update(no_key=True).get(pk=session.pk)
         open_attempt(attempt, current)
         end(attempt.pk, _ended(Reason.CIRCUIT_OPEN, words, None, trimmed), actor=actor, columns=_columns(trimmed))
     return trimmed

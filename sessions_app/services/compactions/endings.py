@@ -65,7 +65,7 @@ def end(
     """
     with transaction.atomic():
         # The session's row first, as in a commit: two that end the same attempt then wait, and never block each other.
-        Session.objects.select_for_update(of=("self",)).filter(compactions=compaction_id).first()
+        Session.objects.select_for_update(of=("self",), no_key=True).filter(compactions=compaction_id).first()
         moved = move(
             compaction_id,
             ended.status,

@@ -38,7 +38,7 @@ def claim(compaction_id: uuid.UUID) -> Claim | None:
     token = uuid.uuid4()
     with transaction.atomic():
         # The session's row first, as in every ending: a claim that met one halfway would wait for it crosswise.
-        session = Session.objects.select_for_update(of=("self",)).filter(compactions=compaction_id).only("pk").first()
+        session = Session.objects.select_for_update(of=("self",), no_key=True).filter(compactions=compaction_id).only("pk").first()
         if session is None:
             return None
         session_id = session.pk

@@ -106,7 +106,7 @@ def _join_or_start(actor: Actor, session: Session, attempt: Compaction, *, when_
     try:
         with transaction.atomic():
             # The row is locked first: of two requests, one finds the attempt of the other.
-            current = Session.objects.select_for_update().get(pk=session.pk)
+            current = Session.objects.select_for_update(no_key=True).get(pk=session.pk)
             return _join(actor, current) or _start(actor, current, attempt, when_idle=when_idle)
     except IntegrityError:
         # Where rows can't be locked, the constraint decides; the one who lost joins.
@@ -211,7 +211,7 @@ def start_waiting(compaction_id: uuid.UUID, session_id: uuid.UUID, *, actor: Act
     and runs it: no task is queued.
     """
     with transaction.atomic():
-        session = Session.objects.select_for_update().get(pk=session_id)
+        session = Session.objects.select_for_update(no_key=True).get(pk=session_id)
         if session.is_busy and not in_turn:
             return False
         if not move(compaction_id, Status.REQUESTED, heartbeat_at=Now(), deadline_at=None):

@@ -26,7 +26,7 @@ def revert(*, actor: Actor, session: Session, generation: int | None, as_it_was:
     force, `None` and that checkpoint's number mean the same. Raises `UnknownGeneration` and `CompactionUnderWay`.
     """
     with transaction.atomic():
-        current = Session.objects.select_for_update().get(pk=session.pk)
+        current = Session.objects.select_for_update(no_key=True).get(pk=session.pk)
         if Compaction.objects.filter(session_id=session.pk, status__in=OPEN_STATUSES).exists():
             raise CompactionUnderWay("A compaction of this session is under way. Nothing was changed. Cancel it, or wait for its end.")
         wanted = _checkpoint(current, generation)

@@ -36,7 +36,7 @@ def _store_chunk(
     lane: Lane, found: Sequence[AgentCheckpoint], off_branch: set[int], known: dict[int | None, Compaction], in_force: Compaction | None
 ) -> Compaction | None:
     """Stores some checkpoints; returns the one that is in force behind them."""
-    session = Session.objects.select_for_update().get(pk=lane.session.pk)
+    session = Session.objects.select_for_update(no_key=True).get(pk=lane.session.pk)
     before = _rows_before(lane, [_index(lane, checkpoint.boundary_index) for checkpoint in found])
     new: list[Compaction] = []
     segments: list[ViewSegment] = []

@@ -125,7 +125,7 @@ def complete_main(lane: Lane, facts: SessionFacts, report: ParseReport) -> None:
     """Puts what a source says about its session as a whole on the session's row."""
     last = parse_time(facts.last_activity or lane.last_time)
     # Read again: a compaction may have begun or ended since the import opened the session.
-    session = lane.session if lane.known is not None else Session.objects.select_for_update().get(pk=lane.session.pk)
+    session = lane.session if lane.known is not None else Session.objects.select_for_update(no_key=True).get(pk=lane.session.pk)
     values: dict[str, object] = {
         "project_id": lane.session.project_id,
         "agent_version": facts.version,

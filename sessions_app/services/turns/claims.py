@@ -40,7 +40,7 @@ def claim(session_id: uuid.UUID) -> TurnClaim | None:
     """
     try:
         with transaction.atomic():
-            session = Session.objects.select_for_update().filter(pk=session_id).first()
+            session = Session.objects.select_for_update(no_key=True).filter(pk=session_id).first()
             if session is None or _is_held(session):
                 return None
             turns = Turn.objects.filter(session_id=session_id)

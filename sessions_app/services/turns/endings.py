@@ -60,7 +60,7 @@ def answered(answer: ModelAnswer) -> TurnEnd:
 def end(turn_id: uuid.UUID, ended: TurnEnd, *, token: uuid.UUID | None = None, actor: Actor = WORKER) -> bool:
     """Ends a running turn; False when it has ended already, or `token` lost its lease: nothing is written then."""
     with transaction.atomic():
-        session = Session.objects.select_for_update(of=("self",)).filter(turns=turn_id).first()
+        session = Session.objects.select_for_update(of=("self",), no_key=True).filter(turns=turn_id).first()
         turn = Turn.objects.filter(pk=turn_id).first()
         if session is None or turn is None:
             return False

@@ -99,14 +99,14 @@ def interrupt(*, actor: Actor, session: Session, turn_id: uuid.UUID) -> Turn:
 
 
 def _locked(session: Session) -> Session:
-    current = Session.objects.select_for_update().get(pk=session.pk)
+    current = Session.objects.select_for_update(no_key=True).get(pk=session.pk)
     if current.kind != SessionKind.INLINE:
         raise InvalidMessage("This session is held by its agent, not here, so no message can be sent to it. Nothing was sent.")
     return current
 
 
 def _turn(session: Session, turn_id: uuid.UUID) -> Turn:
-    turn = Turn.objects.select_for_update().filter(pk=turn_id, session=session).first()
+    turn = Turn.objects.select_for_update(no_key=True).filter(pk=turn_id, session=session).first()
     if turn is None:
         raise UnknownTurn("This session has no such turn. Nothing was changed.")
     return turn

@@ -20,7 +20,7 @@ def end_lost(actor: Actor) -> int:
     for turn_id in list(lapsed().values_list("pk", flat=True)):
         with transaction.atomic():
             # Looked at again under the session's lock, which every ending takes first: its worker may have been quicker.
-            Session.objects.select_for_update(of=("self",)).filter(turns=turn_id).first()
+            Session.objects.select_for_update(of=("self",), no_key=True).filter(turns=turn_id).first()
             still = lapsed().filter(pk=turn_id).exists()
             count += still and end(turn_id, WORKER_LOST, actor=actor)
     return count
