@@ -104,7 +104,7 @@ def projects_like(text: str) -> list[Project]:
     try:
         return list(Project.objects.filter(pk=uuid.UUID(text)))
     except ValueError:
-        return list((Project.objects.filter(name=text) | Project.objects.filter(key=text)).order_by("pk")[:10])
+        return list((Project.objects.filter(name=text) | Project.objects.filter(key=text)).order_by("key")[:10])
 
 
 def memory_page(project: Project, filters: MemoryFilters) -> MemoryPage:
