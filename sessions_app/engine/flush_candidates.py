@@ -151,9 +151,20 @@ _TICKET = re.compile(
 )
 
 
+_MAY_HOLD = re.compile(
+    r"://|\b(?:must|make sure|ensure|not allowed|avoid|should|required|from now on|only ever|at all times|never|always|"
+    r"do not|don't|don’t|dont|prefer|rather|i like|my preference|our convention|house style|decided|agreed|chose|decision|"
+    r"let's|let’s|let us|we'll|we’ll|we will|go with|instead of|[a-z][a-z0-9]{1,9}-\d|[\w.-]{1,60}#\d)",
+    re.IGNORECASE,
+)
+"""Words without which a message gives nothing: most messages have none, and are not taken apart."""
+
+
 def _said(messages: Iterable[UserMessage], first: int, last: int) -> Iterator[Told]:
     for message in messages:
         if not first <= message.index <= last:
+            continue
+        if not _MAY_HOLD.search(message.text):
             continue
         ask = asks.read(message.text)
         if ask.kind is not AskKind.WORDS:

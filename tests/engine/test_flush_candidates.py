@@ -1,6 +1,7 @@
 """What is taken from a history as worth keeping beyond it, and what is not."""
 
 import io
+import re
 from pathlib import Path
 
 import msgspec
@@ -31,24 +32,24 @@ def of(entries: list[Entry], first: int = 0, last: int | None = None) -> Candida
     return flush_candidates.from_state(mechanical.collect(entries), first, len(entries) if last is None else last)
 
 
-@pytest.mark.parametrize(
-    ("said", "kind"),
-    [
-        ("Never commit anything below the folder legacy.", "constraint"),
-        ("You must keep the old names in the public interface.", "constraint"),
-        ("Please don't add any dependency to this package.", "constraint"),
-        ("Write the report, but do not touch the other two documents.", "constraint"),
-        ("Always run the linter before you commit anything.", "constraint"),
-        ("I'd rather have one long test than five short ones.", "preference"),
-        ("I prefer tabs in makefiles and spaces elsewhere.", "preference"),
-        ("Let's go with the second approach for the parser.", "decision"),
-        ("Use orjson instead of the standard library here.", "decision"),
-        ("We decided to keep the queue in the database.", "decision"),
-        ("All of this belongs to the ticket PAY-417, for May.", "identifier"),
-        ("The discussion is in acme/billing#1263, have a look.", "identifier"),
-        ("The handbook is at https://example.com/handbook, as always.", "reference"),
-    ],
-)
+LAID_DOWN = [
+    ("Never commit anything below the folder legacy.", "constraint"),
+    ("You must keep the old names in the public interface.", "constraint"),
+    ("Please don't add any dependency to this package.", "constraint"),
+    ("Write the report, but do not touch the other two documents.", "constraint"),
+    ("Always run the linter before you commit anything.", "constraint"),
+    ("I'd rather have one long test than five short ones.", "preference"),
+    ("I prefer tabs in makefiles and spaces elsewhere.", "preference"),
+    ("Let's go with the second approach for the parser.", "decision"),
+    ("Use orjson instead of the standard library here.", "decision"),
+    ("We decided to keep the queue in the database.", "decision"),
+    ("All of this belongs to the ticket PAY-417, for May.", "identifier"),
+    ("The discussion is in acme/billing#1263, have a look.", "identifier"),
+    ("The handbook is at https://example.com/handbook, as always.", "reference"),
+]
+
+
+@pytest.mark.parametrize(("said", "kind"), LAID_DOWN)
 def test_what_a_person_lays_down_is_taken_as_what_it_is(said, kind):
     assert taken(said) == [(kind, said)]
 
@@ -176,3 +177,16 @@ def test_of_agents_real_files_something_is_taken_and_never_a_pile():
         assert len(found.found) <= 20 + len(entries) // 20, path.name
         total += len(found.found)
     assert total >= 20
+
+
+@given(st.lists(TEXTS | st.sampled_from([said for said, _ in LAID_DOWN]), max_size=6))
+def test_no_message_is_passed_over_that_would_give_something(said):
+    """What is looked at first only spares work."""
+    story = Story()
+    for words in said:
+        story.user(words)
+    state = mechanical.collect(story.entries)
+    with pytest.MonkeyPatch.context() as patch:
+        quick = flush_candidates.from_state(state, 0, len(said))
+        patch.setattr(flush_candidates, "_MAY_HOLD", re.compile(""))
+        assert flush_candidates.from_state(state, 0, len(said)) == quick
