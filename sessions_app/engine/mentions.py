@@ -25,6 +25,7 @@ _BEFORE_TICKET = re.compile(r"-(?<=[A-Z0-9]-)\d")
 _HUMP = re.compile(r"[A-Z](?<=[a-z0-9][A-Z])")
 _HEXADECIMAL = bytes(ord("0") if chr(byte) in "0123456789abcdef" else ord(" ") for byte in range(256))
 _SEVEN = b"0" * 7
+_SUFFIX = re.compile(r"\.[a-z]")
 PATH = re.compile(
     r"(?<![\w/.:@-])(?:~/|\.{1,2}/|/)?(?:[\w.@+-]{1,80}/){1,12}[\w.@+-]{1,80}"  # has a slash
     r"|(?<![\w/.:@-])[\w-]{1,60}\.(?:py|js|ts|tsx|jsx|go|rs|rb|ex|exs|java|kt|c|h|cc|cpp|cs|sh|md|json|jsonl|ya?ml|toml|sql|html|css|txt|cfg|ini|lock)\b"
@@ -69,6 +70,11 @@ def identifiers(text: str, *, spoken: bool) -> Iterator[str]:
         yield from (word for match in _HASH.finditer(text) if not (word := match.group()).isdigit() and not word.isalpha())
     if spoken and ("_" in text or _HUMP.search(text)):
         yield from (word for match in _SPOKEN.finditer(text) if (word := match.group()) not in _HOUSEHOLD_WORDS)
+
+
+def names_path(text: str) -> bool:
+    """Whether the text names a path."""
+    return ("/" in text or _SUFFIX.search(text) is not None) and PATH.search(text) is not None
 
 
 def quantities(text: str) -> Iterator[str]:

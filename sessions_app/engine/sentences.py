@@ -29,8 +29,8 @@ _FENCE = re.compile(r"^\s*(?:```|~~~)")
 _SKIPPED_LINE = re.compile(r"^\s*(?:\||#{1,6}\s|<[a-z/!]|[-=*_]{3,}\s*$|>\s|\$\s)")
 _BULLET = re.compile(r"^\s*(?:[-*•+]|\d{1,3}[.)])\s+(?:\[[ x]\]\s+)?")
 _END = re.compile(
-    r"(?<=[.!?])(?<!\.\.\.)(?<!\be\.g\.)(?<!\bi\.e\.)(?<!\bvs\.)(?<!\betc\.)[\"')\]*`”]{0,3}\s+(?=[\"'(\[*“✓✅-]{0,3}[A-Z0-9À-Þ`])"
-    r"|(?<=[。！？])"
+    r"[.!?](?<!\.\.\.)(?<!\be\.g\.)(?<!\bi\.e\.)(?<!\bvs\.)(?<!\betc\.)[\"')\]*`”]{0,3}\s+(?=[\"'(\[*“✓✅-]{0,3}[A-Z0-9À-Þ`])"
+    r"|[。！？]"
 )
 
 _STRONG = re.compile(
@@ -39,12 +39,26 @@ _STRONG = re.compile(
     r"(?:that|this)(?:'s| is| was) (?:why|because)|workaround|conclusion|agreed|don't|do not|won't|cannot|can't|only)\b",
     re.IGNORECASE,
 )
-_MEDIUM = re.compile(
-    r"\b(?:so that|so|since|always|avoid|found|fixed|fixes|added|removed|changed|renamed|replaced|moved|created|implemented|updated|"
-    r"committed|pushed|merged|passes|passed|passing|failed|fails|broken|missing|requires?|needs? to|should|means|therefore|works|uses?|"
-    r"stores?|returns?|depends|default|limit)\b",
-    re.IGNORECASE,
+# In lower case. Without one of these words there is no need to look for the phrases above.
+_STRONG_WORDS = frozenset(
+    word
+    for line in (
+        "because instead rather decided decision chose root turn turns turned never must mustn tradeoff trade issue problem reason cause",
+        "bug fix key catch solution approach why workaround conclusion agreed don do won cannot can only",
+    )
+    for word in line.split()
 )
+_MEDIUM_WORDS = frozenset(
+    word
+    for line in (
+        "so since always avoid found fixed fixes added removed changed renamed replaced moved created implemented updated",
+        "committed pushed merged passes passed passing failed fails broken missing require requires should means therefore works use uses",
+        "store stores return returns depends default limit",
+    )
+    for word in line.split()
+)
+_NEED_TO = re.compile(r"\bneeds? to\b")
+_WORD = re.compile(r"\w+")
 _FILLER = re.compile(
     r"^(?:(?:now|ok(?:ay)?|alright|good|great|perfect|excellent|sure|yes|right|"
     r"understood|wonderful|of course|absolutely|hmm)\b[,.!: ]{0,3})*"
@@ -120,8 +134,8 @@ def score(sentence: str, stressed: frozenset[str] = frozenset()) -> float:
 
     `stressed` are words, in lower case, that whoever asked for the summary wants to see more of.
     """
-    points: float = min(2 * len(_STRONG.findall(sentence)), 4) + min(len(_MEDIUM.findall(sentence)), 2)
-    points += min(len(_CODE.findall(sentence)), 2) + (1 if mentions.PATH.search(sentence) else 0)
+    points: float = _weight(sentence.lower(), sentence)
+    points += min(len(_CODE.findall(sentence)), 2) + (1 if mentions.names_path(sentence) else 0)
     points += 0.5 * min(len(_NUMBER.findall(sentence)), 2)
     if _FILLER.match(sentence) or _PRAISE.match(sentence):
         points -= 3.5
@@ -133,6 +147,14 @@ def score(sentence: str, stressed: frozenset[str] = frozenset()) -> float:
     if stressed:
         points += 4 * min(len(stressed & words(sentence)), 2)
     return points
+
+
+def _weight(lower: str, sentence: str) -> int:
+    """What its words for reasons, decisions and facts are worth."""
+    said = _WORD.findall(lower)
+    strong = 0 if _STRONG_WORDS.isdisjoint(said) else len(_STRONG.findall(sentence))
+    medium = sum(map(_MEDIUM_WORDS.__contains__, said)) + (len(_NEED_TO.findall(lower)) if "need" in lower else 0)
+    return min(2 * strong, 4) + min(medium, 2)
 
 
 def candidates(text: str, index: int, stressed: frozenset[str] = frozenset()) -> list[Sentence]:
