@@ -44,3 +44,5 @@ CATALOGUE: tuple[DemoSession, ...] = (
     DemoSession(stories.damaged_file, timedelta(days=8)),
     DemoSession(other_stories.release_notes, timedelta(days=12), steps=("compact",)),
 )
+KEEPS_FACTS = ("payments", "shop")
+"""Projects of the demo whose memory is filled: a compaction there shows what it keeps."""

@@ -16,6 +16,7 @@ from sessions_app.selectors import compaction_panel, followed, session_list, ses
 _HISTORY = "history"
 _LEDGER = "ledger"
 _EVENTS = "events"
+_MEMORY = "memory"
 _CHANGED_BY: dict[str, tuple[str, ...]] = {
     EventType.COMPACTION_PERSISTED: (_HISTORY, _LEDGER),
     EventType.COMPACTION_REVERTED: (_HISTORY, _LEDGER),
@@ -30,6 +31,8 @@ _CHANGED_BY: dict[str, tuple[str, ...]] = {
     EventType.DRAFT_EDITED: (_LEDGER,),
     EventType.DRAFT_COMMITTED: (_LEDGER,),
     EventType.DRAFT_DISCARDED: (_LEDGER,),
+    EventType.MEMORY_FLUSHED: (_MEMORY,),
+    EventType.MEMORY_FLUSH_FAILED: (_MEMORY,),
     EventType.ENTRIES_APPENDED: (_HISTORY,),
     EventType.SESSION_IMPORTED: (_HISTORY, _LEDGER),
 }

@@ -66,6 +66,10 @@ class ReceiptView:
     def needs_repair(self) -> bool:
         return self.status in _TO_REPAIR
 
+    @property
+    def is_pending(self) -> bool:
+        return self.status == ReceiptStatus.PENDING
+
 
 @dataclass(frozen=True)
 class FlushRow:
@@ -271,9 +275,9 @@ def _words(status: ReceiptStatus, receipt: Receipt | None) -> str:
 
 
 _SAFETY = {
-    MemorySafety.SAFE: "may be compacted under block",
-    MemorySafety.DEGRADED_ARCHIVE: "may be compacted under block, since the history is the archive",
-    MemorySafety.UNSAFE: "is not compacted under block",
+    MemorySafety.SAFE: "may be compacted",
+    MemorySafety.DEGRADED_ARCHIVE: "may be compacted, since the history is the archive",
+    MemorySafety.UNSAFE: "is not compacted",
     MemorySafety.NOT_REQUIRED: "nothing has to be kept",
 }
 _BY = {ReceiptMode.MECHANICAL: "code, no model", ReceiptMode.ARCHIVE: "the history itself"}
@@ -300,7 +304,7 @@ def _lines(flush: MemoryFlush, receipt: Receipt | None) -> Sequence[tuple[str, s
         ("The model read", sent),
         ("Measured", measured),
         ("Credentials", removed),
-        ("Such a session", _SAFETY[safety_of(receipt)]),
+        ("Under block", _SAFETY[safety_of(receipt)]),
         ("Hash of the entries", receipt.content_hash[:16]),
     ]
     return [line for line in lines if line[1]]

@@ -10,15 +10,15 @@ from pathlib import Path
 from django.conf import settings
 from django.contrib.auth.models import User
 
-from sessions_app.demo.catalogue import CATALOGUE, DemoSession
+from sessions_app.demo.catalogue import CATALOGUE, KEEPS_FACTS, DemoSession
 from sessions_app.demo.conversations import CONVERSATIONS, Conversation
 from sessions_app.demo.other_stories import SideFiles
 from sessions_app.demo.transcript import Transcript
-from sessions_app.engine.terms import Lineage
+from sessions_app.engine.terms import FlushMode, Lineage
 from sessions_app.events.actors import Actor, system_actor
-from sessions_app.models import Compaction, PolicyScope, Session, SessionKind, Turn
+from sessions_app.models import Compaction, PolicyScope, Project, Session, SessionKind, Turn
 from sessions_app.providers.scripted_model import NAME, ScriptedModel
-from sessions_app.services import accounts, policies, signals
+from sessions_app.services import accounts, memory_beside, policies, signals
 from sessions_app.services.compactions.request import request
 from sessions_app.services.compactions.revert import revert
 from sessions_app.services.compactions.run import run_compaction
@@ -75,6 +75,8 @@ def fill(*, actor: Actor) -> DemoReport:
     for demo, transcript, children in stories:
         _write(folder, transcript, children, now - demo.ended_ago)
     import_paths(actor=actor, paths=[folder])
+    for project_id in Project.objects.filter(name__in=KEEPS_FACTS).values_list("pk", flat=True):
+        policies.set_value(actor=actor, scope=PolicyScope.PROJECT, scope_id=project_id, field="flush_mode", value=FlushMode.PROTECT.value)
     for demo, transcript, _ in stories:
         session = Session.objects.filter(source_key__endswith=transcript.session_id, parent=None).first()
         if session is not None:
@@ -82,6 +84,7 @@ def fill(*, actor: Actor) -> DemoReport:
             _steer(session, demo)
     for conversation in CONVERSATIONS:
         _hold(actor, conversation)
+    memory_beside.wait_for_all()
     sign_ins = tuple(SignIn(name, role, secrets.token_urlsafe(9)) for name, role in PEOPLE)
     for sign_in in sign_ins:
         accounts.create_user(actor=actor, name=sign_in.name, role=sign_in.role, password=sign_in.password)

@@ -23,7 +23,7 @@ from sessions_app.engine.terms import FlushMode, Trigger
 from sessions_app.events import log
 from sessions_app.events.actors import Actor, system_actor
 from sessions_app.events.types import EventType
-from sessions_app.models import Compaction, EventResult, MemoryFlush, Session
+from sessions_app.models import Compaction, EventResult, MemoryFlush, Session, SessionRelation
 from sessions_app.permissions import Action, require
 from sessions_app.services import memory
 from sessions_app.services.memory import Kept, Origin
@@ -68,7 +68,12 @@ def is_enabled(policy: Policy) -> bool:
 
 
 def task_of(compaction: Compaction, policy: Policy, *, last: int, prefix_hash: bytes) -> FlushTask | None:
-    """The flush that an attempt needs: what its session's memory does not cover yet. None where that is nothing."""
+    """The flush that an attempt needs: what no flush of its session covers safely yet. None where that is nothing.
+
+    A sub-agent is told what to do by its agent: that is no person's rule, and what the person said stands in the agent's session.
+    """
+    if compaction.session.relation == SessionRelation.SUB_AGENT:
+        return None
     covered = MemoryFlush.objects.filter(session_id=compaction.session_id, status__in=_COVERED).aggregate(last=Max("last_index"))["last"]
     first = 0 if covered is None else covered + 1
     if first > last:

@@ -5,8 +5,8 @@ import pytest
 from project.settings.env import Env, is_on
 from sessions_app.engine.flush import FlushResult, Integrity, ObligationStatus, ReceiptMode
 from sessions_app.engine.policy import Policy
-from sessions_app.engine.terms import Outcome, SkipReason, Status, Trigger
-from sessions_app.models import Event, MemoryFact, MemoryFlush
+from sessions_app.engine.terms import Outcome, SkipReason, Status
+from sessions_app.models import Event, MemoryFact, MemoryFlush, SessionRelation
 from sessions_app.services import memory, memory_beside, memory_flush
 from sessions_app.services.compactions import commit as commits
 from sessions_app.services.compactions.request import request
@@ -253,8 +253,9 @@ def test_an_attempt_that_fails_afterwards_has_flushed_all_the_same(support_actor
     assert (compaction.status, status_of(compaction), len(facts())) == (Status.FAILED, "safe", 5)
 
 
-def test_an_overflow_asks_no_model(support_actor, monkeypatch):
-    monkeypatch.setattr(memory_flush, "extractor_for", lambda policy: 1 / 0, raising=False)
+def test_what_an_agent_tells_its_sub_agent_is_nobodys_rule(support_actor):
     session = session_with()
-    compaction = compacted(session, support_actor, trigger=Trigger.OVERFLOW)
-    assert (compaction.status, status_of(compaction)) == (Status.COMPLETED, "safe")
+    session.relation = SessionRelation.SUB_AGENT
+    session.save()
+    compaction = compacted(session, support_actor)
+    assert (compaction.status, MemoryFlush.objects.count(), facts()) == (Status.COMPLETED, 0, {})

@@ -1,7 +1,9 @@
 """The memory of a project on its page and in the ledger: what stands there, who may change it, and that hostile text stays text."""
 
+import json
 import re
 import uuid
+from pathlib import Path
 
 import pytest
 from django.db import connection
@@ -11,13 +13,18 @@ from django.urls import reverse
 
 from sessions_app.events import deferred
 from sessions_app.events.types import EventType
+from sessions_app.live.fragments import session_frame
 from sessions_app.models import Event, MemoryFact, MemoryFlush, Project
-from sessions_app.services import access, memory_flush
+from sessions_app.selectors.followed import session_cursor
+from sessions_app.services import access, memory_beside, memory_flush
+from sessions_app.services.compactions.request import request
+from sessions_app.services.compactions.run import run_compaction
 from tests.security import hostile
 from tests.security.markup import violations
 from tests.services.compaction_scenes import fresh
-from tests.services.memory_scenes import compacted, facts, project, session_with, status_of
+from tests.services.memory_scenes import Gate, compacted, facts, project, session_with, status_of
 
+QUERY_COUNTS = json.loads((Path(__file__).resolve().parents[1] / "query_counts.json").read_text())
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
@@ -102,7 +109,7 @@ def test_a_long_memory_is_read_page_by_page_at_the_same_cost(page):
     page.get(address())
     with CaptureQueriesContext(connection) as queries:
         html = page.get(address()).content.decode()
-    assert len(queries) <= 12
+    assert len(queries) <= QUERY_COUNTS["memory-project"]
     seen = set(re.findall(r"Fact number \d+", html))
     while older := re.search(r'href="([^"]*before=[^"]*)"', html):
         html = page.get(older.group(1)).content.decode()
@@ -193,3 +200,19 @@ def test_the_facts_of_a_session_that_is_gone_say_so(page, support_actor):
     MemoryFlush.objects.all().delete()
     MemoryFact.objects.update(session=None)
     assert "its session is gone" in text_of(page.get(address()))
+
+
+def test_an_opened_attempt_follows_its_receipt_until_that_is_final(page, support_actor, monkeypatch):
+    gate = Gate(monkeypatch)
+    session = session_with()
+    compaction = request(actor=support_actor, session=session).compaction
+    run_compaction(compaction.pk)
+    path = reverse("compaction-detail", args=[session.pk, compaction.pk])
+    assert 'data-follows="memory"' in page.get(path).content.decode()
+    seq = session_cursor(session.pk)
+    gate.is_open.set()
+    assert memory_beside.wait_for_all()
+    assert 'data-changed="events memory"' in session_frame(session.pk, seq).messages[0]
+    html = page.get(path).content.decode()
+    assert f'id="receipt-{compaction.pk}"' in html
+    assert 'data-follows="memory"' not in html

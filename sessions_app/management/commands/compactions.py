@@ -118,6 +118,7 @@ def detail_shape(detail: AttemptDetail) -> Shape:
         "why": detail.evaluation.explanation if detail.evaluation else None,
         "rungs": [_rung_shape(rung) for rung in detail.rungs],
         "summarisers_tried": tuple(dict.fromkeys(call.summariser for call in detail.tried)),
+        "memory": {"status": detail.memory.status, "words": detail.memory.words} if detail.memory else None,
         "cost_usd": detail.cost_usd,
         "summary_calls": [asdict(call) for call in detail.tried],
     }
@@ -146,6 +147,8 @@ def _facts(detail: AttemptDetail) -> Iterator[tuple[str, object]]:
     yield "summary by", attempt.summariser
     if detail.cost_usd is not None:
         yield "cost", f"${detail.cost_usd:.4f} by list prices"
+    if detail.memory is not None:
+        yield "memory", f"{detail.memory.status.replace('_', ' ')}. {detail.memory.words}"
     yield "instructions", detail.instructions
     for warning in attempt.warnings:
         yield "warning", warning
