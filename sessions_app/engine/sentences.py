@@ -58,7 +58,7 @@ _MEDIUM_WORDS = frozenset(
     for word in line.split()
 )
 _NEED_TO = re.compile(r"\bneeds? to\b")
-_WORD = re.compile(r"\w+")
+_WORD, _CONTENT_WORD = re.compile(r"\w+"), re.compile(r"[\w./-]{3,60}\w")
 _FILLER = re.compile(
     r"^(?:(?:now|ok(?:ay)?|alright|good|great|perfect|excellent|sure|yes|right|"
     r"understood|wonderful|of course|absolutely|hmm)\b[,.!: ]{0,3})*"
@@ -179,9 +179,9 @@ def is_constraint(sentence: str) -> bool:
 
 def words(text: str) -> frozenset[str]:
     """Content words, in lower case."""
-    return frozenset(word for word in re.findall(r"[\w./-]{3,60}\w", text.lower()))
+    return frozenset(_CONTENT_WORD.findall(text.lower()))
 
 
 def gist(sentence: str) -> str:
     """Two sentences with the same gist say the same."""
-    return re.sub(r"[\W_]+", "", sentence.lower())[:120]
+    return "".join(filter(str.isalnum, sentence.lower()))[:120]

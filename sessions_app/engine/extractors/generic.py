@@ -13,9 +13,10 @@ _ACTIONS = (
 _EXIT = re.compile(
     r"(?:\A|\b)(?:Error: )?(?:exit(?:ed)?(?: with)?(?: status| code)?|exit_code|return ?code)\W{1,4}(-?\d{1,5})", re.IGNORECASE
 )
-_TROUBLE = re.compile(
-    r"error|fail|fatal|exception|denied|not found|cannot|can't|unable|invalid|undefined|panic|missing|refused|timed out", re.IGNORECASE
-)
+_TROUBLE = (
+    "error", "fail", "fatal", "exception", "denied", "not found", "cannot", "can't", "unable", "invalid", "undefined", "panic", "missing",
+    "refused", "timed out",
+)  # fmt: skip
 _NOISE = re.compile(r"</?[a-z_]+>|\x1b\[[0-9;]*[A-Za-z]")
 
 
@@ -50,4 +51,8 @@ def result_facts(text: str, *, is_error: bool) -> ResultFacts:
 def telling_line(text: str) -> str:
     """The line that best says what went wrong: the first with a word of trouble, else the first; ≤ 240 characters."""
     lines = [line for raw in _NOISE.sub("", text[:6_000]).splitlines() if (line := raw.strip()) and not _EXIT.fullmatch(line)]
-    return one_line(next((line for line in lines if _TROUBLE.search(line)), lines[0] if lines else ""), 240)
+    return one_line(next((line for line in lines if _tells_of_trouble(line.lower())), lines[0] if lines else ""), 240)
+
+
+def _tells_of_trouble(lower: str) -> bool:
+    return any(word in lower for word in _TROUBLE)
