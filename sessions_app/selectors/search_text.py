@@ -24,6 +24,7 @@ _UNSPACED = re.compile(
     "\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff]"
 )
 _NO_LETTER = re.compile(r"[^\w\s\x00-\x7f]")
+_BEYOND_ASCII = re.compile(r"[^\x00-\x7f]+")
 _WORD = re.compile(r"[^\W_]+")
 
 
@@ -51,7 +52,11 @@ def spaced(text: str) -> str:
     """
     if text.isascii():
         return text
-    return _UNSPACED.sub(r" \g<0> ", _NO_LETTER.sub(" ", unicodedata.normalize("NFC", text)))
+    return _BEYOND_ASCII.sub(_spaced_run, unicodedata.normalize("NFC", text))
+
+
+def _spaced_run(run: re.Match[str]) -> str:
+    return _UNSPACED.sub(r" \g<0> ", _NO_LETTER.sub(" ", run.group()))
 
 
 def is_unspaced(word: str) -> bool:

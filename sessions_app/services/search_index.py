@@ -127,11 +127,15 @@ def _write(blocks: list[_Block]) -> int:
     """Stores blocks; all in one transaction, or one by one where somebody else was faster with some of them."""
     if not blocks:
         return 0
+    # Made before the transaction: while it lasts nobody else can write.
+    indexed = spaced if connection.vendor == "sqlite" else _vector
+    words = [(key, indexed(text)) for block in blocks for key, text in block.texts]
+    grams = [block.grams for block in blocks]
     try:
         with write_turn(), transaction.atomic():
             # The ledger first: a statement on another table would make SQLite write out the index that it holds in memory.
             ids = [_enter(block) for block in blocks]
-            _insert([row for block in blocks for row in block.texts], [(key, block.grams) for key, block in zip(ids, blocks, strict=True)])
+            _insert(words, list(zip(ids, grams, strict=True)))
     except IntegrityError:
         if len(blocks) == 1:
             return 0
@@ -149,13 +153,10 @@ def _enter(block: _Block) -> int:
 def _insert(words: list[tuple[int, str]], grams: list[tuple[int, str]]) -> None:
     with connection.cursor() as cursor:
         if connection.vendor == "sqlite":
-            cursor.executemany("INSERT INTO search_words (rowid, text) VALUES (%s, %s)", [(key, spaced(text)) for key, text in words])
+            cursor.executemany("INSERT INTO search_words (rowid, text) VALUES (%s, %s)", words)
             cursor.executemany("INSERT INTO search_grams (rowid, text) VALUES (%s, %s)", grams)
         else:
-            cursor.executemany(
-                "INSERT INTO search_words (entry_id, words) VALUES (%s, %s::tsvector) ON CONFLICT DO NOTHING",
-                [(key, _vector(text)) for key, text in words],
-            )
+            cursor.executemany("INSERT INTO search_words (entry_id, words) VALUES (%s, %s::tsvector) ON CONFLICT DO NOTHING", words)
             cursor.executemany("INSERT INTO search_grams (block_id, text) VALUES (%s, %s)", grams)
 
 

@@ -32,6 +32,9 @@ TASK_BYTES = 500_000
 TASK_FILES = 25
 """What one task takes of small files: handing each over by itself would take as long as importing it."""
 
+CHECKPOINT_PAGES = 12_000
+"""Of SQLite's log, about 50 MB: a page that many transactions in a row change is then copied into the database once."""
+
 CANCEL_INTERVAL = 1.0  # seconds between two looks at whether the run was cancelled
 
 
@@ -101,6 +104,7 @@ def _import_some(actor: Actor, paths: list[str], run_id: str) -> list[SourceOutc
     if connection.vendor == "sqlite":
         with connection.cursor() as cursor:
             cursor.execute("PRAGMA mmap_size = 0")  # it would count for each process, and imports hardly read
+            cursor.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
         write_turns.take_turns()
     cancelled = _Cancelled(run_id)
     outcomes = [import_source(actor=actor, path=Path(path), name=path, cancelled=cancelled) for path in paths]
