@@ -6,7 +6,7 @@ from django.db.models import F
 from django.utils import timezone
 
 from sessions_app.engine.flush import ReceiptStatus
-from sessions_app.engine.terms import OPEN_STATUSES, CoverageStatus, SkipReason, Status, Trigger
+from sessions_app.engine.terms import OPEN_STATUSES, CoverageStatus, FlushMode, SkipReason, Status, Trigger
 from sessions_app.events import log
 from sessions_app.events.actors import Actor, system_actor
 from sessions_app.events.types import FIVE_STEPS, EventType
@@ -16,11 +16,18 @@ WORKER = system_actor("worker")
 STARTED, OBSERVED, REPLAYED = "started", "observed", "replayed"
 """Words of the lifecycle that are no status of an attempt."""
 
+_TOLD = (
+    "step", "reason", "status", "outcome", "phase", "trigger", "evaluation", "policy", "turn_id", "tokens_before", "tokens_after",
+    "entries_folded", "entries_kept", "chunk_index", "chunk_count", "summary_source", "coverage_status", "started_at", "finished_at",
+    "session__window", "session__trigger_tokens", "session__signal_tokens", "session__signal_origin", "memory_flush__status",
+)  # fmt: skip
+"""Columns of which an event tells: an attempt's whole row holds what was found in its history, some hundred kilobytes."""
+
 
 def append_step(compaction_id: uuid.UUID, event_type: EventType, *, status: str, actor: Actor = WORKER) -> log.Appended:
     """Appends the attempt's next step in the caller's transaction. `status` is the word of the lifecycle table."""
     Compaction.objects.filter(pk=compaction_id).update(step=F("step") + 1)
-    compaction = Compaction.objects.select_related("session", "memory_flush").get(pk=compaction_id)
+    compaction = Compaction.objects.select_related("session", "memory_flush").only(*_TOLD).get(pk=compaction_id)
     return log.append(
         log.session_stream(compaction.session_id),
         event_type,
@@ -91,7 +98,11 @@ def _flush_receipt_status(compaction: Compaction, status: str) -> str:
     if status == Status.EMERGENCY_EPHEMERAL:
         return Status.EMERGENCY_EPHEMERAL.value
     flush = getattr(compaction, "memory_flush", None)
-    return str(flush.status) if flush else ReceiptStatus.NOT_REQUIRED.value
+    if flush is not None:
+        return str(flush.status)
+    mode = compaction.policy.get("values", {}).get("flush_mode", FlushMode.OFF)
+    is_open_yet = status == STARTED and mode != FlushMode.OFF  # the plan decides whether anything has to be kept
+    return (ReceiptStatus.UNKNOWN if is_open_yet else ReceiptStatus.NOT_REQUIRED).value
 
 
 def _durability(status: str) -> str:
