@@ -27,7 +27,7 @@ LOOK_S = 0.1
 HAND_OVER_S = 20.0
 """So long a flush waits for what its attempt reads anyway; then it reads by itself."""
 
-LAST_S = 5.0
+LAST_S = 2.0
 """How long the end of the process waits for flushes."""
 
 _running: set["_FlushThread"] = set()
@@ -129,7 +129,7 @@ class _FlushThread(threading.Thread):
         super().__init__(name=f"memory-{held.task.compaction_id}", daemon=True)
         self.receipt: Receipt | None = None
         self.ended = threading.Event()
-        self._held = held
+        self.held = held
         self._offered: dict[str, object] | None = None
         self._has_offer = threading.Event()
         self._is_cancelled = threading.Event()
@@ -147,9 +147,9 @@ class _FlushThread(threading.Thread):
 
     def run(self) -> None:
         try:
-            self.receipt = carry_out(self._held, self._state, self._should_stop)
+            self.receipt = carry_out(self.held, self._state, self._should_stop)
         except Exception:
-            logger.exception("memory_flush_lost", compaction=str(self._held.task.compaction_id))
+            logger.exception("memory_flush_lost", compaction=str(self.held.task.compaction_id))
         finally:
             connection.close()
             self.ended.set()
@@ -158,7 +158,7 @@ class _FlushThread(threading.Thread):
                 _changed.notify_all()
 
     def _state(self) -> MechanicalState | None:
-        self._has_offer.wait(min(HAND_OVER_S, self._held.task.policy.flush_background_timeout_s / 2))
+        self._has_offer.wait(min(HAND_OVER_S, self.held.task.policy.flush_background_timeout_s / 2))
         return msgspec.convert(self._offered, MechanicalState) if self._offered else None
 
     def _should_stop(self) -> Stop | None:
@@ -174,7 +174,7 @@ def start(thread: _FlushThread) -> None:
     thread.start()
 
 
-def wait_for_all(timeout_s: float = LAST_S) -> bool:
+def wait_for_all(timeout_s: float = 10.0) -> bool:
     """Waits until no flush of this process runs any more. False: that took too long."""
     with _changed:
         return _changed.wait_for(lambda: not _running, timeout_s)
@@ -186,5 +186,19 @@ def _start_anew() -> None:
     _running, _changed = set(), threading.Condition()
 
 
+def end_with_process() -> None:
+    """Lets flushes end; what has not ended by then is given up, so that the next sweep need not wait for its time to be over."""
+    if wait_for_all(LAST_S):
+        return
+    with _changed:
+        left = [thread.held for thread in _running]
+    try:
+        memory_flush.give_up(left)
+    except Exception:
+        logger.exception("memory_flush_not_given_up")
+    finally:
+        connection.close()
+
+
 os.register_at_fork(after_in_child=_start_anew)
-atexit.register(wait_for_all)
+atexit.register(end_with_process)

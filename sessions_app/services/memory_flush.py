@@ -264,6 +264,11 @@ def end_lost(*, session_id: uuid.UUID | None = None) -> int:
     return count
 
 
+def give_up(claims: list[FlushClaim]) -> int:
+    """Lets these lapse now: their process ends. Returns how many were still its own."""
+    return sum(_held(held.task.compaction_id, held.token).update(expires_at=Now()) for held in claims)
+
+
 def requeue_repairs() -> int:
     """Queues the repairs that are due, a few at a time. A task that comes twice does nothing the second time."""
     if not settings.SESSION_FLUSH:

@@ -58,7 +58,7 @@ def test_every_step_says_what_is_known_of_the_flush_at_that_moment(support_actor
     run_compaction(compaction.pk)
     steps = Event.objects.filter(compaction_id=compaction.pk, step__isnull=False).order_by("seq")
     told = [(event.payload["status"], event.payload["flush_receipt_status"]) for event in steps]
-    assert told == [("started", "not_required"), ("observed", "pending"), ("observed", "pending"), ("completed", "pending")]
+    assert told == [("started", "unknown"), ("observed", "pending"), ("observed", "pending"), ("completed", "pending")]
     gate.is_open.set()
     assert memory_beside.wait_for_all()
     event = Event.objects.get(type="memory.flushed")

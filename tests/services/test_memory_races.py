@@ -105,6 +105,17 @@ def test_a_killed_flush_is_found_by_the_sweep_and_repaired(support_actor, monkey
     assert sweeper.sweep().repairs_queued == 0
 
 
+def test_a_process_that_ends_gives_up_what_it_can_not_finish(support_actor, monkeypatch):
+    gate = Gate(monkeypatch)
+    monkeypatch.setattr(memory_beside, "LAST_S", 0.05)
+    compaction = begun(session_with(), support_actor)
+    memory_beside.end_with_process()
+    assert sweeper.sweep().flushes_lost == 1
+    gate.is_open.set()
+    assert memory_beside.wait_for_all()
+    assert status_of(compaction) == "failed_retryable"
+
+
 def test_a_repair_that_fails_is_tried_at_growing_distances_and_not_for_ever(support_actor, monkeypatch):
     monkeypatch.setattr(memory_flush, "gather", lambda *_: 1 / 0)
     compaction = compacted(session_with(), support_actor)
