@@ -14,8 +14,9 @@ from sessions_app.events.actors import Actor
 from sessions_app.management.exits import EXIT_WORDS, CommandFailure, Exit, failure_of
 from sessions_app.management.output import Output, error_document, leave_quietly, plain_line
 from sessions_app.management.preflight import check_data_directory, prepare_database
-from sessions_app.models import Session
+from sessions_app.models import Project, Session
 from sessions_app.permissions import Action, access_session, command_actor, require, unknown_session
+from sessions_app.selectors.memory import projects_like
 from sessions_app.selectors.short_ids import session_ids_like
 
 
@@ -159,6 +160,17 @@ def session_named(actor: Actor, named: object, action: Action) -> Session:
     if not found:
         raise unknown_session(actor, text, action)
     return access_session(actor, found[0], action)
+
+
+def project_named(named: str) -> Project:
+    """The project with this name, key or id. Raises `CommandFailure` where there is none, or several."""
+    found = projects_like(named)
+    if len(found) > 1:
+        keys = ", ".join(project.key for project in found[:5])
+        raise CommandFailure(f"“{named}” stands for several projects: {keys}. Nothing was done.", Exit.USAGE, field="project")
+    if not found:
+        raise CommandFailure(f"There is no project {named[:60]!r}. Nothing was done.", Exit.NOT_FOUND, field="project")
+    return found[0]
 
 
 @contextmanager

@@ -19,6 +19,7 @@ from sessions_app.services.compactions.request import CompactUnavailable, Invali
 from sessions_app.services.compactions.revert import CompactionUnderWay, UnknownGeneration
 from sessions_app.services.forks import InvalidFork
 from sessions_app.services.overrides import CannotOverride
+from sessions_app.services.policies import ChangedMeanwhile
 from sessions_app.services.turns.send import InvalidMessage, TurnRefused, UnknownTurn
 from sessions_app.services.turns.sessions import InvalidSession
 
@@ -91,6 +92,7 @@ _ENDS: dict[type[Exception], Exit] = {
     TurnRefused: Exit.BUSY,
     CursorError: Exit.USAGE,
     BadRequest: Exit.USAGE,
+    ChangedMeanwhile: Exit.BUSY,
     AccountError: Exit.USAGE,
     SessionBusy: Exit.BUSY,
     CompactionUnderWay: Exit.BUSY,

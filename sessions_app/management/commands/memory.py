@@ -9,7 +9,7 @@ from sessions_app.engine.flush import Receipt, stored_status
 from sessions_app.engine.flush_candidates import MemoryKind
 from sessions_app.events.types import EventType
 from sessions_app.management.arguments import add_limit
-from sessions_app.management.base import ConsoleCommand
+from sessions_app.management.base import ConsoleCommand, project_named
 from sessions_app.management.exits import CommandFailure, Exit
 from sessions_app.management.output import Column
 from sessions_app.management.shapes import Shape, iso
@@ -55,22 +55,13 @@ class Command(ConsoleCommand):
         if options["forget"] is not None:
             self._forget(options["forget"])
             return None
-        project = self._project(options["project"]) if options["project"] else None
+        project = project_named(options["project"]) if options["project"] else None
         if options["repair"]:
             return self._repair(project)
         if project is None:
             raise CommandFailure("Name a project. Nothing was done. --help says more.", Exit.USAGE, field="project")
         self._list(project, options)
         return None
-
-    def _project(self, named: str) -> Project:
-        found = memory.projects_like(named)
-        if len(found) > 1:
-            keys = ", ".join(project.key for project in found[:5])
-            raise CommandFailure(f"“{named}” stands for several projects: {keys}. Nothing was done.", Exit.USAGE, field="project")
-        if not found:
-            raise CommandFailure(f"There is no project {named[:60]!r}. Nothing was done.", Exit.NOT_FOUND)
-        return found[0]
 
     def _list(self, project: Project, options: Mapping[str, Any]) -> None:
         filters = MemoryFilters(kind=options["kind"], q=options["search"])
