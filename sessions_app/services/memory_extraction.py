@@ -39,6 +39,7 @@ class FlushTask:
     policy: Policy
     trigger: Trigger
     author: str
+    excluded: frozenset[int] = frozenset()  # indexes of entries that somebody excluded: nothing of them is kept
 
     def extractor(self) -> Extractor | None:
         """The model to be asked. None where the policy names none that can be; a view that overflowed waits for no model either."""
@@ -97,8 +98,8 @@ def _read(task: FlushTask, segments: Segments | None, should_stop: ShouldStop) -
     for first in range(task.first, task.last + 1, PAGE):
         if (stop := should_stop()) is not None:
             raise Stopped(stop)
-        page = list(plans.load_entries(task.session_id, first, min(first + PAGE - 1, task.last)))
-        page, count = redact_entries(page)
+        entries = plans.load_entries(task.session_id, first, min(first + PAGE - 1, task.last))
+        page, count = redact_entries([entry for entry in entries if entry.index not in task.excluded])
         redactions += count
         for entry in page:
             collector.add(entry)

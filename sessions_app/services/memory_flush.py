@@ -25,6 +25,7 @@ from sessions_app.events.actors import Actor, system_actor
 from sessions_app.events.types import EventType
 from sessions_app.models import Compaction, EventResult, MemoryFlush, Session, SessionRelation
 from sessions_app.permissions import Action, require
+from sessions_app.selectors import plans
 from sessions_app.services import memory
 from sessions_app.services.memory import Kept, Origin
 from sessions_app.services.memory_extraction import (
@@ -88,6 +89,7 @@ def task_of(compaction: Compaction, policy: Policy, *, last: int, prefix_hash: b
         policy=policy,
         trigger=Trigger(compaction.trigger),
         author=compaction.requested_by,
+        excluded=plans.overrides_of(compaction.session).excluded,
     )
 
 
@@ -352,4 +354,5 @@ def _task(row: MemoryFlush) -> FlushTask:
         policy=msgspec.convert(row.compaction.policy["values"], Policy),
         trigger=Trigger(row.compaction.trigger),
         author=row.asked_by,
+        excluded=plans.overrides_of(row.session).excluded,
     )

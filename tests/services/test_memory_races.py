@@ -18,6 +18,7 @@ from sessions_app.services.compactions.cancel import cancel
 from sessions_app.services.compactions.request import request
 from sessions_app.services.compactions.run import run_compaction
 from sessions_app.services.compactions.step_events import append_step
+from sessions_app.services.overrides import exclude
 from tests.services.compaction_scenes import fresh, grow, run_in_thread, set_policy, wait_until
 from tests.services.memory_scenes import Gate, compacted, facts, project, receipt_of, session_with, status_of
 
@@ -237,6 +238,26 @@ def test_entries_that_changed_under_a_flush_are_no_archive(support_actor, monkey
     monkeypatch.setattr("sessions_app.services.memory_extraction.prefix_hash_before", lambda *_: b"another")
     compaction = compacted(session_with(mode="block"), support_actor)
     assert (compaction.reason, status_of(compaction)) == (SkipReason.UNSAFE_FLUSH_RECEIPT, "failed_retryable")
+
+
+@pytest.mark.parametrize("mode", ["protect", "block"])
+def test_of_an_excluded_entry_nothing_is_kept_nor_by_a_repair(support_actor, monkeypatch, mode):
+    session = session_with(mode=mode)
+    exclude(actor=support_actor, session=session, index=0)
+    compaction = compacted(session, support_actor)
+    assert (status_of(compaction), len(facts())) == ("safe", 4)
+    MemoryFlush.objects.update(status="degraded_forensic")
+    memory_flush.repair(compaction.pk)
+    assert (status_of(compaction), len(facts())) == ("repaired", 4)
+
+
+def test_two_sessions_that_state_the_same_at_once_are_both_safe_and_it_is_kept_once(support_actor, monkeypatch):
+    gate = Gate(monkeypatch)
+    both = [begun(session_with(), support_actor) for _ in range(2)]
+    gate.is_open.set()
+    assert memory_beside.wait_for_all()
+    assert [status_of(one) for one in both] == ["safe", "safe"]
+    assert MemoryFact.objects.count() == 5
 
 
 def test_what_was_forgotten_is_not_brought_back(support_actor):
