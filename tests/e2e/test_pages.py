@@ -43,6 +43,7 @@ def addresses(session) -> dict[str, str]:
         "revert": reverse("compaction-revert", args=[session.pk]),
         "events": reverse("session-events", args=[session.pk]),
         "raw": reverse("session-raw", args=[session.pk]),
+        "memory": reverse("memory-project", args=[session.project_id]),
         "imports": "/imports/",
         "search": "/search/",
         "search, hits": "/search/?q=the",

@@ -17,6 +17,8 @@ def pages_of(session: Session) -> Iterator[str]:
         yield f"{detail}?layout={layout}"
     for name in ("compaction-list", "session-events", "session-raw", "session-exports", "compaction-create", "compaction-panel"):
         yield reverse(name, args=[session.pk])
+    if session.project_id is not None:
+        yield reverse("memory-project", args=[session.project_id])
     for compaction in Compaction.objects.filter(session=session):
         yield reverse("compaction-detail", args=[session.pk, compaction.pk])
 
