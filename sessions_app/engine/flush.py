@@ -142,6 +142,7 @@ class Receipt(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     model: str = ""
     calls: int = 0  # of a model
     usage: Usage | None = None
+    cost_usd: float | None = None  # of all calls, by the list price
 
     input_entry_count: int = 0  # messages that may state something worth keeping
     prompt_entry_count: int = 0  # of those, sent to a model

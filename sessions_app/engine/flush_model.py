@@ -1,7 +1,7 @@
 """Facts that a model finds worth keeping: what it is asked, segment by segment, and what of its answers is taken."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol
 
@@ -80,6 +80,7 @@ class ExtractorAnswer(msgspec.Struct, frozen=True, kw_only=True):
     text: str
     model: str = ""
     usage: Usage | None = None
+    cost_usd: float | None = None  # by the list price; None where that is unknown
 
 
 class Extractor(Protocol):
@@ -99,6 +100,13 @@ class Findings(msgspec.Struct, kw_only=True):
     calls: int = 0
     model: str = ""
     usage: Usage | None = None
+    cost_usd: float | None = None
+
+    def count(self, answer: ExtractorAnswer) -> None:
+        """What one call measured and costs."""
+        self.model = answer.model
+        self.usage = _sum(self.usage, answer.usage)
+        self.cost_usd = _both(self.cost_usd, answer.cost_usd)
 
     def add(self, other: "Findings") -> None:
         self.candidates += other.candidates
@@ -107,6 +115,7 @@ class Findings(msgspec.Struct, kw_only=True):
         self.calls += other.calls
         self.model = self.model or other.model
         self.usage = _sum(self.usage, other.usage)
+        self.cost_usd = _both(self.cost_usd, other.cost_usd)
 
 
 def extract(segments: Sequence[Segment], extractor: Extractor, should_stop: ShouldStop) -> Findings:
@@ -127,7 +136,7 @@ def _of_segment(segment: Segment, extractor: Extractor, should_stop: ShouldStop)
                 raise Stopped(stop)
             found.calls += 1
             answer = extractor.ask(SYSTEM_PROMPT, prompt, should_stop)
-            found.model, found.usage = answer.model, _sum(found.usage, answer.usage)
+            found.count(answer)
             try:
                 candidates, errors = read_answer(answer.text, segment)
             except UnreadableAnswer as unreadable:
@@ -195,6 +204,10 @@ def _checked(told: _Told, segment: Segment) -> Candidate:
     return Candidate(kind=told.kind, text=text, indexes=tuple(named), by_model=True)
 
 
+def _both(one: float | None, other: float | None) -> float | None:
+    return (one or 0.0) + (other or 0.0) if one is not None or other is not None else None
+
+
 def _sum(one: Usage | None, other: Usage | None) -> Usage | None:
     if one is None or other is None:
         return one or other
@@ -204,11 +217,6 @@ def _sum(one: Usage | None, other: Usage | None) -> Usage | None:
         cache_write=one.cache_write + other.cache_write,
         output=one.output + other.output,
     )
-
-
-def texts_of(segments: Iterable[Segment]) -> Iterator[str]:
-    """What is sent of each."""
-    yield from (segment.text for segment in segments)
 
 
 _FENCE = re.compile(r"<(?=\s{0,20}/?\s{0,20}material)", re.IGNORECASE)

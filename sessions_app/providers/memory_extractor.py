@@ -6,6 +6,7 @@ from sessions_app.engine.flush_model import ANSWER_TOKENS, ExtractorAnswer
 from sessions_app.engine.steps import ShouldStop, SummariserFailed
 from sessions_app.providers.base import ModelClient, ModelRefused, ModelRequest, StopReason
 from sessions_app.providers.calls import call
+from sessions_app.providers.prices import prices_of_summariser
 
 
 class ModelExtractor:
@@ -28,4 +29,10 @@ class ModelExtractor:
             raise SummariserFailed("its client is not installed (requirements-models.lock).") from error
         if answer.stop in (StopReason.FILTERED, StopReason.OVERFLOW):
             raise SummariserFailed("its provider held the answer back.")
-        return ExtractorAnswer(text=answer.text, model=answer.model or self._model, usage=answer.usage)
+        prices = prices_of_summariser(self.name)
+        return ExtractorAnswer(
+            text=answer.text,
+            model=answer.model or self._model,
+            usage=answer.usage,
+            cost_usd=prices.cost(answer.usage) if prices and answer.usage else None,
+        )

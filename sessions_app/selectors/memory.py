@@ -295,6 +295,7 @@ def _lines(flush: MemoryFlush, receipt: Receipt | None) -> Sequence[tuple[str, s
     if receipt.obligation_backfilled_count:
         due += f", {receipt.obligation_backfilled_count:,} added by code"
     measured = f"{receipt.usage.prompt:,} tokens in, {receipt.usage.output:,} out" if receipt.usage else ""
+    cost = "" if receipt.cost_usd is None else f"${receipt.cost_usd:.4f} by list prices"
     removed = f"{receipt.redactions:,} removed" if receipt.redactions else ""
     sent = f"{receipt.prompt_entry_count:,} of {receipt.input_entry_count:,} messages, the newest" if receipt.truncated else ""
     lines += [
@@ -303,6 +304,7 @@ def _lines(flush: MemoryFlush, receipt: Receipt | None) -> Sequence[tuple[str, s
         ("Had to be kept", due),
         ("The model read", sent),
         ("Measured", measured),
+        ("Cost", cost),
         ("Credentials", removed),
         ("Under block", _SAFETY[safety_of(receipt)]),
         ("Hash of the entries", receipt.content_hash[:16]),

@@ -185,6 +185,7 @@ def _of_model(gathered: Gathered) -> dict[str, Any]:
         "model": found.model,
         "calls": found.calls,
         "usage": found.usage,
+        "cost_usd": found.cost_usd,
         "input_entry_count": segments.entries,
         "prompt_entry_count": sum(len(segment.words) for segment in segments.kept),
         "prompt_chars": sent,

@@ -9,6 +9,8 @@ from sessions_app.engine.flush import ArchiveReason, FlushResult, ObligationStat
 from sessions_app.engine.flush_model import MOST_SEGMENTS, SEGMENT_CHARS
 from sessions_app.engine.terms import SkipReason, Status, Trigger
 from sessions_app.models import MemoryFact
+from sessions_app.providers import memory_extractor
+from sessions_app.providers.prices import ModelPrices
 from sessions_app.providers.registry import KEYS
 from sessions_app.services import memory_flush
 from tests.engine.histories import Story
@@ -185,3 +187,14 @@ def test_an_overflow_asks_no_model_and_a_model_without_a_key_is_passed_over(supp
     for compaction in (overflow, without_key):
         assert (receipt_of(compaction).mode, status_of(compaction)) == (ReceiptMode.MECHANICAL, "safe")
     assert model.prompts == []
+
+
+def test_what_its_calls_cost_by_the_list_is_told_where_that_is_known(support_actor, model, monkeypatch):
+    assert receipt_of(compacted(session_with(summarisers=MODEL), support_actor)).cost_usd is None  # another server has other prices
+    monkeypatch.setattr(
+        memory_extractor,
+        "prices_of_summariser",
+        lambda name: ModelPrices(provider="openai", model="gpt-5-mini") if name == MODEL[0] else None,
+    )
+    receipt = receipt_of(compacted(session_with(summarisers=MODEL), support_actor))
+    assert 0 < receipt.cost_usd < 0.1
