@@ -7,6 +7,7 @@ is a few passes over bytes, without a vocabulary, so that every process may do i
 """
 
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 
 from sessions_app.engine.entries import Part
 from sessions_app.engine.terms import PartKind
@@ -62,6 +63,10 @@ def estimate_text(text: str) -> int:
     return -(-_thousandths(text) // 1_000)
 
 
+_estimate_name = lru_cache(maxsize=1_000)(estimate_text)
+"""A history calls its few tools by the same names over and over."""
+
+
 def _thousandths(text: str) -> int:
     raw = text.encode("utf-8", "surrogatepass")
     # Letters go first, and with them two thirds of what is left to count in.
@@ -72,7 +77,8 @@ def _thousandths(text: str) -> int:
     counted = (length - 2 * pairs) * _PER_CHARACTER + pairs * _PER_PAIR_OF_SPACES + digits * _PER_DIGIT_BEYOND + marks * _PER_MARK_BEYOND
     if len(raw) != length:
         white = classes.count(_WHITE)
-        counted += sum(classes.count(kind) * weight for kind, weight in _BEYOND_ASCII)
+        for kind, weight in _BEYOND_ASCII:
+            counted += classes.count(kind) * weight
     else:
         white = len(classes) - digits - marks
         if length >= _CODED_CHARS and (white + marks) * 32 < length and not text[:_CODED_CHARS].islower():
@@ -92,7 +98,7 @@ def estimate_part(part: Part, blobs: Blobs | None = None) -> int:
     if part.encrypted:
         # Ciphertext is base64: the reasoning behind it is a quarter shorter, and as dense as other prose.
         return -(-part.length * 3 // 4 * _PER_CHARACTER_OF_PROSE // 1_000)
-    name = estimate_text(part.name) if part.kind is PartKind.CALL else 0
+    name = _estimate_name(part.name) if part.kind is PartKind.CALL else 0
     if not part.chars:
         return name + estimate_text(part.text)
     if blobs and part.blob in blobs:

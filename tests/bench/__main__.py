@@ -51,7 +51,8 @@ def for_compaction(given: argparse.Namespace) -> list[str] | None:
 
 
 def for_planning(given: argparse.Namespace) -> list[str]:
-    return [*rounds_only(given), *(["--entries", "9000"] if given.quick else [])]
+    told = [*rounds_only(given), *(["--generator", str(given.generator)] if given.generator else [])]
+    return told + (["--entries", "9000"] if given.quick else [])
 
 
 def for_events(given: argparse.Namespace) -> list[str]:
@@ -77,6 +78,11 @@ def compaction_rows(line: Line) -> Iterator[Row]:
 
 
 def planning_rows(line: Line) -> Iterator[Row]:
+    if "plan/json.dumps" in line:
+        passes = line["plan/json.dumps"]
+        yield _row("C1", "plan of 90,214 messages, cold / one json.dumps", passes, "x", "≤ 3 x", passes <= 3, facts=line)
+    if line.get("what") == "preview_from_store_long":
+        yield _row("C1 stored", "the same with stored sizes", line["cpu_ms"], "ms", "aim 15 ms", None, facts=line)
     if "plain/engine_cold" in line:
         faster = line["plain/engine_cold"]
         yield _row("C2", "boundary beside the plain rule, cold", faster, "x as fast", "≥ 100 x", faster >= 100, facts=line)
@@ -125,7 +131,7 @@ DRIVERS = (
     Driver("pages", ("S1", "S2", "S3", "S5", "S6", "L1", "L2", "L3"), common),
     Driver("bench_compaction", ("C6",), for_compaction, compaction_rows),
     Driver("bench_fleet", ("C7",), common),
-    Driver("bench_planning", ("C2", "C3"), for_planning, planning_rows),
+    Driver("bench_planning", ("C1", "C2", "C3"), for_planning, planning_rows),
     Driver("bench_events", ("A1", "A2", "A3"), for_events, event_rows),
     Driver("bench_import", ("I1", "I2", "I3", "I4", "I5"), for_import, import_rows),
     Driver("bench_search", ("Q1", "Q2", "Q3"), common),

@@ -1,12 +1,15 @@
 """Measures planning: the choice of a boundary beside the plain rule, and what a view costs from the store.
 
-    python -m tests.bench.bench_planning [--entries 90000] [--rounds 5] [--messages chat.json]
+    python -m tests.bench.bench_planning [--entries 90214] [--rounds 5] [--messages chat.json] [--generator make_sessions.py]
 
-`boundary`: 9,019 chat messages (or those of a JSON file in the chat form), cut by the plain rule, which serialises the
-suffix of every candidate, and by the engine, cold (sizes are measured first) and with stored sizes. Both must give
-the same cut. `view`: a session of so many entries and one of 1,000 in SQLite, each with the same tail after its
-compaction. Prints one JSON line per measurement, in milliseconds of the processor and the clock; medians of all
-rounds. Nothing here is asserted on time: machines are shared.
+`plan`: 90,214 parsed messages, from their texts alone to the whole plan of a compaction: sizes, cut and chunks, the
+state that code records, the user's messages and what the summariser is given to read; beside one `json.dumps` over
+the same messages. The same with stored sizes is the preview of a session from the store. `boundary`: 9,019 chat
+messages (or those of a JSON file in the chat form), cut by the plain rule, which serialises the suffix of every
+candidate, and by the engine, cold (sizes are measured first) and with stored sizes. Both must give the same cut.
+`view`: a session of so many entries and one of 1,000 in SQLite, each with the same tail after its compaction. Prints
+one JSON line per measurement, in milliseconds of the processor and the clock; medians of all rounds. Nothing here is
+asserted on time: machines are shared.
 """
 
 import argparse
@@ -14,14 +17,22 @@ import json
 import os
 import random
 import statistics
+import subprocess
+import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from sessions_app.engine import boundary, counting, view
+import msgspec
+
+from sessions_app.engine import boundary, counting, mechanical, prompts, view
+from sessions_app.engine import plan as planning
 from sessions_app.engine.entries import Checkpoint, Entry, Part, Segment, SyntheticMessage
-from sessions_app.engine.shapes import EntryShape
+from sessions_app.engine.policy import Policy
+from sessions_app.engine.shapes import EntryShape, shape_of
+from sessions_app.engine.steps import SummaryRequest
 from sessions_app.engine.terms import Kind, Lineage, PartKind, Role, SegmentKind
 
 CHAT_MESSAGES = 9_019
@@ -146,9 +157,45 @@ def measure_boundary(messages: list[Message], rounds: int) -> None:
 def entries_of(messages: list[Message]) -> Iterator[Entry]:
     for shape, message in zip(shapes_of(messages), messages, strict=True):
         kind = {Kind.CALL: PartKind.CALL, Kind.RESULT: PartKind.RESULT}.get(shape.kind, PartKind.TEXT)
-        part = Part(kind=kind, text=message["content"] or "{}", call_id=next(iter(shape.call_ids), ""))
+        made = (message.get("tool_calls") or [{}])[0].get("function", {})
+        text = message["content"] or made.get("arguments", "{}")
+        part = Part(kind=kind, text=text, name=made.get("name", ""), call_id=next(iter(shape.call_ids), ""))
         tokens = counting.estimate_parts((part,))
         yield Entry(index=shape.index, role=shape.role, kind=shape.kind, parts=(part,), tokens=tokens, source_id=f"e{shape.index}")
+
+
+def plan_cold(entries: list[Entry]) -> int:
+    """Everything that an attempt knows before it asks its summariser; answers the characters that it would give to read."""
+    sized = [msgspec.structs.replace(entry, tokens=counting.estimate_parts(entry.parts)) for entry in entries]
+    shapes = [shape_of(entry) for entry in sized]
+    signal = sum(shape.tokens for shape in shapes)
+    asked = {"window": 200_000, "summariser_window": 200_000, "signal_tokens": signal, "manual": True, "force": False}
+    plan = planning.make(shapes, previous=None, policy=Policy(), **asked)
+    assert isinstance(plan, planning.Plan)
+    state = mechanical.collect(sized[: plan.boundary_index])
+    given = 0
+    for number, chunk in enumerate((chunk for chunk in plan.chunks if not chunk.is_surplus), start=1):
+        read = tuple(sized[index] for index in range(chunk.first, chunk.last + 1) if index in plan.span)
+        given += len(prompts.user_prompt(SummaryRequest(entries=read, state=state, chunk_index=number, chunk_count=len(plan.chunks))))
+    return given
+
+
+def made_by(generator: Path, count: int) -> list[Message]:
+    """One long chat, in the sizes and with the texts of real sessions."""
+    with tempfile.TemporaryDirectory(prefix="bench-planning-") as name:
+        out = Path(name) / "chat"
+        command = (sys.executable, str(generator), "--out", str(out), "--format", "openai", "--sessions", "1", "--entries", str(count))
+        kind = ("--entries-dist", "fixed", "--mean-bytes", "1200", "--seed", "4", "--sidechain", "0", "--compact-every", "0")
+        subprocess.run([*command, *kind], check=True, stdout=subprocess.DEVNULL)
+        messages: list[Message] = json.loads(out.read_text() if out.is_file() else next(out.rglob("*.json")).read_text())
+        return messages
+
+
+def measure_plan(messages: list[Message], rounds: int) -> None:
+    entries = list(entries_of(messages))
+    found = compare(rounds, json_dumps=lambda: json.dumps(messages), plan_cold=lambda: plan_cold(entries))
+    report("plan", found, messages=len(messages), megabytes=round(len(json.dumps(messages)) / 1e6, 1))
+    print(json.dumps({"measurement": "plan", "plan/json.dumps": ratio(found, "plan_cold", "json_dumps")}))
 
 
 def plan_for(entries: list[Entry]) -> Checkpoint:
@@ -160,6 +207,7 @@ def plan_for(entries: list[Entry]) -> Checkpoint:
 
 def measure_view(count: int, rounds: int) -> None:
     from sessions_app.selectors import plans
+    from sessions_app.selectors.compact_preview import compact_preview
     from sessions_app.services import signals
     from tests.stored import store_checkpoint, store_session
 
@@ -183,6 +231,7 @@ def measure_view(count: int, rounds: int) -> None:
         refresh_signal_long=lambda: signals.refresh(long_session.pk),
         refresh_signal_short=lambda: signals.refresh(short_session.pk),
         load_all_shapes=lambda: plans.load_shapes(long_session.pk),
+        preview_from_store_long=lambda: compact_preview(long_session),
     )
     report("view", found, entries=count, entries_in_view=len(in_view))
     print(json.dumps({"measurement": "view", "long/short": ratio(found, "view_from_store_long", "view_from_store_short")}))
@@ -190,11 +239,13 @@ def measure_view(count: int, rounds: int) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--entries", type=int, default=90_000)
+    parser.add_argument("--entries", type=int, default=90_214)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--messages", type=Path)
+    parser.add_argument("--generator", type=Path, help="makes the messages that are planned from; without it they are made here")
     options = parser.parse_args()
     measure_boundary(json.loads(options.messages.read_text()) if options.messages else list(chat(CHAT_MESSAGES)), options.rounds)
+    measure_plan(made_by(options.generator, options.entries) if options.generator else list(chat(options.entries)), options.rounds)
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "project.settings.test")
     import django
     from django.db import connection

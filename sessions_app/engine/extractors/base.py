@@ -76,9 +76,11 @@ class ResultFacts(msgspec.Struct, frozen=True, kw_only=True):
 def string(arguments: Arguments, *names: str) -> str:
     """The first of the named arguments that is a text (or a list of words), else the empty text."""
     for name in names:
-        value = arguments.get(name)
-        if isinstance(value, str) and value.strip():
-            return value.strip()
+        if name not in arguments:
+            continue
+        value = arguments[name]
+        if isinstance(value, str) and (said := value.strip()):
+            return said
         if isinstance(value, list) and value and all(isinstance(word, str) for word in value):
             return " ".join(value)
     return ""
