@@ -35,6 +35,7 @@ class Action(StrEnum):
     EXCLUDE = "exclude"
     MESSAGE = "message"
     INTERRUPT = "interrupt"
+    CHOOSE_MODEL = "choose_model"
     RESET_BREAKER = "reset_breaker"  # let automatic compaction start again
     CHANGE_MEMORY = "change_memory"  # forget facts, and have failed flushes repaired
     AUDIT = "audit"
@@ -51,6 +52,7 @@ _SUPPORT = _OPERATOR | {
     Action.FORK,
     Action.MESSAGE,
     Action.INTERRUPT,
+    Action.CHOOSE_MODEL,
     Action.RESET_BREAKER,
     Action.PIN,
     Action.EXCLUDE,

@@ -28,6 +28,19 @@ class MessageForm(forms.Form):
         return cls(initial={"key": uuid.uuid4()})
 
 
+class ModelForm(forms.Form):
+    """Another model for a session that is held here, or another window for one that is not."""
+
+    model = forms.CharField(
+        required=False, widget=forms.TextInput(attrs={"class": "input", "list": "models", "spellcheck": "false", "autocomplete": "off"})
+    )
+    window = forms.IntegerField(
+        required=False,
+        label="Context window",
+        widget=forms.NumberInput(attrs={"class": "input", "inputmode": "numeric", "placeholder": "the model's own"}),
+    )
+
+
 class NewSessionForm(forms.Form):
     """A session to be held here."""
 

@@ -13,11 +13,13 @@ from django.db import DatabaseError
 from sessions_app.permissions import ActionRefused, NoAccess
 from sessions_app.selectors.keyset import CursorError
 from sessions_app.services.accounts import AccountError
+from sessions_app.services.compactions.automatic import NotOurs
 from sessions_app.services.compactions.cancel import UnknownCompaction
 from sessions_app.services.compactions.drafts import DraftBlocked, DraftChanged, InvalidSummary, NotADraft
 from sessions_app.services.compactions.request import CompactUnavailable, InvalidRequest, SessionBusy
 from sessions_app.services.compactions.revert import CompactionUnderWay, UnknownGeneration
 from sessions_app.services.forks import InvalidFork
+from sessions_app.services.model_choice import InvalidChoice
 from sessions_app.services.overrides import CannotOverride
 from sessions_app.services.policies import ChangedMeanwhile
 from sessions_app.services.turns.send import InvalidMessage, TurnRefused, UnknownTurn
@@ -88,6 +90,8 @@ _ENDS: dict[type[Exception], Exit] = {
     DraftBlocked: Exit.FAILED,
     InvalidMessage: Exit.USAGE,
     InvalidSession: Exit.USAGE,
+    InvalidChoice: Exit.USAGE,
+    NotOurs: Exit.USAGE,
     UnknownTurn: Exit.NOT_FOUND,
     TurnRefused: Exit.BUSY,
     CursorError: Exit.USAGE,

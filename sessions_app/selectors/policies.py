@@ -13,6 +13,7 @@ from sessions_app.engine.policy import DEFAULT_WINDOW, SUMMARISERS, Policy, Reso
 from sessions_app.engine.policy_fields import FIELDS, Group, PolicyField, show, written
 from sessions_app.models import PolicyRevision, PolicyScope, PolicyValue, Project, Session
 from sessions_app.providers.registry import KEYS, is_usable
+from sessions_app.selectors.model_choices import window_source
 
 MOST_PLACES = 50
 MOST_MODELS = 8
@@ -127,7 +128,6 @@ def project_place(project_id: uuid.UUID | str) -> Place | None:
 
 def session_place(session: Session) -> Place:
     """A session, read with its project, as a place. No query."""
-    words = "somebody set it" if session.window_override else "the agent reports it" if session.window_reported else "as the model has it"
     return Place(
         PolicyScope.SESSION,
         str(session.pk),
@@ -135,7 +135,7 @@ def session_place(session: Session) -> Place:
         session.project_id,
         session.project.name if session.project else "",
         session.window,
-        words,
+        window_source(session),
         session.model,
     )
 

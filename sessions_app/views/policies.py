@@ -99,7 +99,11 @@ def _render(
         "faults": faults or {},
         "overtaken": overtaken,
         "overtaken_labels": [FIELDS[name].label for name in overtaken.fields if name in FIELDS] if overtaken else [],
-        "may_edit": allows(actor_of(request), Action.MANAGE_POLICIES),
         "address": address_of(place),
     }
-    return render_page(request, "policies/detail.html", context, status=status)
+    return render_page(request, "policies/detail.html", context | _rights(request), status=status)
+
+
+def _rights(request: PageRequest) -> dict[str, object]:
+    actor = actor_of(request)
+    return {"may_edit": allows(actor, Action.MANAGE_POLICIES), "may_choose_model": allows(actor, Action.CHOOSE_MODEL)}
