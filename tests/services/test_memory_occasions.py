@@ -58,7 +58,17 @@ def test_an_unsafe_receipt_under_block_leaves_it_handled_without_a_compaction(su
     session = busy_session(mode="block")
     decision = routed(session, support_actor)
     assert (decision.result, decision.compaction.reason) == (TierResult.HANDLED, SkipReason.UNSAFE_FLUSH_RECEIPT)
-    assert (MemoryFlush.objects.count(), fresh(session).breaker_failures) == (1, 0)
+    assert (MemoryFlush.objects.count(), fresh(session).breaker_failures) == (1, 1)
+
+
+def test_after_three_unsafe_receipts_automatic_compaction_rests_and_no_turn_costs_another_flush(support_actor, monkeypatch):
+    monkeypatch.setattr(memory_flush.memory, "keep", lambda candidates, origin: memory.Kept(frozenset(), 0))
+    session = busy_session(mode="block")
+    for _ in range(OPENS_AT):
+        routed(session, support_actor)
+    decision = routed(session, support_actor)
+    assert decision.compaction.status == Status.EMERGENCY_EPHEMERAL
+    assert MemoryFlush.objects.count() == OPENS_AT
 
 
 def test_a_compaction_that_breaks_has_failed_and_its_flush_has_not(support_actor, monkeypatch):

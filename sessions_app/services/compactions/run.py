@@ -10,7 +10,7 @@ from django.db import transaction
 from sessions_app.engine.policy import Policy
 from sessions_app.engine.run import run as engine_run
 from sessions_app.engine.steps import ChunkSummarised, Commit, Ended, PhaseStarted, Planned, Result, Step, Stop, Stopped, Verified
-from sessions_app.engine.terms import Outcome, Phase, Status
+from sessions_app.engine.terms import Outcome, Phase, SkipReason, Status
 from sessions_app.events.types import EventType
 from sessions_app.models import Compaction
 from sessions_app.selectors import plans
@@ -52,7 +52,9 @@ def run_compaction(compaction_id: uuid.UUID, *, must_end: Callable[[], bool] = l
     trimmed = emergencies.rescue(compaction_id, ended)
     if trimmed is not None and emergencies.end_with(compaction_id, ended, trimmed, token=held.token):
         return trimmed
-    if not end(compaction_id, ended, token=held.token):
+    # Skipped for an unsafe receipt, an attempt has cost a flush, and the next turn would ask for another: that is a failure to rest from.
+    counts_as = Outcome.FAILED if ended.reason == SkipReason.UNSAFE_FLUSH_RECEIPT else None
+    if not end(compaction_id, ended, token=held.token, counts_as=counts_as):
         logger.warning("compaction_not_ours_any_more", compaction=str(compaction_id), status=ended.status)
     return None
 
