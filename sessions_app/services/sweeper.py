@@ -23,7 +23,7 @@ from sessions_app.events.types import EventType
 from sessions_app.models import BUSY_STATUSES, Compaction, EventResult, ImportRun, ImportState, Lease, Session, SessionKind, SessionStatus
 from sessions_app.services import memory_flush, policies, search_index
 from sessions_app.services.compactions import lease
-from sessions_app.services.compactions.endings import NEVER_IDLE, WORKER_LOST, end
+from sessions_app.services.compactions.endings import NEVER_IDLE, end, end_lost
 from sessions_app.services.compactions.lease import database_time
 from sessions_app.services.compactions.request import start_waiting
 from sessions_app.services.imports.runs import IMPORTS_STREAM
@@ -130,14 +130,7 @@ def _set_right() -> int:
 
 
 def _end_lost() -> int:
-    count = 0
-    for compaction_id in list(lease.lapsed().values_list("pk", flat=True)):
-        with transaction.atomic():
-            # Looked at again under the session's lock, which every ending takes first: its worker may have been quicker.
-            Session.objects.select_for_update(of=("self",), no_key=True).filter(compactions=compaction_id).first()
-            still = lease.lapsed().filter(pk=compaction_id).exists()
-            count += still and end(compaction_id, WORKER_LOST, actor=SWEEPER)
-    return count
+    return sum(end_lost(compaction_id, actor=SWEEPER) for compaction_id in list(lease.lapsed().values_list("pk", flat=True)))
 
 
 def _waiting() -> list[tuple[uuid.UUID, uuid.UUID]]:

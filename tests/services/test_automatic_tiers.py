@@ -7,10 +7,11 @@ import pytest
 from sessions_app.engine.breaker import OPENS_AT
 from sessions_app.engine.terms import Status, Trigger
 from sessions_app.engine.triggers import Reason, Route, TierResult
-from sessions_app.models import Compaction, Event, Session, SessionKind, SessionRelation, SessionStatus
+from sessions_app.models import Compaction, Event, Lease, Session, SessionKind, SessionRelation, SessionStatus
 from sessions_app.services.compactions import run
 from sessions_app.services.compactions.automatic import route
-from sessions_app.services.compactions.lease import database_time
+from sessions_app.services.compactions.lease import claim, database_time
+from sessions_app.services.compactions.request import request, start_waiting
 from tests.services.compaction_scenes import fresh, grow, history_digest, long_session, set_policy, steps_of, view_hash
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -176,3 +177,19 @@ def test_an_open_circuit_serves_an_emergency_view_alone(support_actor, session):
     assert decision.compaction.reason == "durable_compaction_circuit_open"
     assert decision.view is not None
     assert fresh(session).breaker_failures == OPENS_AT
+
+
+def test_a_compaction_that_waits_for_the_turn_is_let_through_and_does_not_hold_the_turn_up(support_actor, session):
+    waiting = request(actor=support_actor, session=session, when_idle=True).compaction
+    assert waiting.status == Status.WAITING_FOR_IDLE
+    decision = routed(session, support_actor)
+    assert (decision.result, decision.compaction.pk, decision.compaction.status) == (TierResult.HANDLED, waiting.pk, Status.COMPLETED)
+
+
+def test_a_compaction_whose_worker_is_gone_holds_the_turn_up_no_longer_than_its_lease(support_actor, session):
+    lost = request(actor=support_actor, session=session, when_idle=True).compaction
+    start_waiting(lost.pk, session.pk, actor=support_actor, in_turn=True)
+    assert claim(lost.pk) is not None
+    Lease.objects.filter(session=session).update(expires_at=database_time())
+    decision = routed(session, support_actor)
+    assert (decision.compaction.pk, decision.compaction.reason) == (lost.pk, "worker_lost")

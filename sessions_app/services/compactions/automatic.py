@@ -22,6 +22,7 @@ from sessions_app.models import Compaction, Session, SessionKind
 from sessions_app.selectors import plans
 from sessions_app.services import evaluations, signals
 from sessions_app.services.compactions import breakers, emergencies
+from sessions_app.services.compactions.endings import end_lost
 from sessions_app.services.compactions.request import SessionBusy, policy_snapshot, request, start_waiting
 from sessions_app.services.compactions.revert import CompactionUnderWay
 from sessions_app.services.compactions.run import run_compaction
@@ -254,9 +255,7 @@ def _attempt(
         turn_id=turn_id,
         protected_messages=protected_messages,
     )
-    trimmed = run_compaction(answer.compaction.pk, must_end=must_end)
-    if answer.joined:
-        _wait_for(answer.compaction, must_end)
+    trimmed = _bring_to_end(answer.compaction, session, actor, must_end)
     answer.compaction.refresh_from_db()
     session.refresh_from_db()
     return Decision(verdict=verdict, compaction=answer.compaction, view=_plan(trimmed, session))
@@ -299,16 +298,21 @@ def _let_open_attempt_end(session: Session, actor: Actor, must_end: Callable[[],
     """Lets an attempt that somebody else asked for come first, and reads the session's row afresh. Returns that attempt."""
     running = Compaction.objects.filter(session_id=session.pk, status__in=OPEN_STATUSES).first()
     if running is not None:
-        if running.status == Status.WAITING_FOR_IDLE:
-            start_waiting(running.pk, session.pk, actor=actor, in_turn=True)
-        run_compaction(running.pk, must_end=must_end)
-        _wait_for(running, must_end)
+        _bring_to_end(running, session, actor, must_end)
         running.refresh_from_db()
     session.refresh_from_db()
     return running
 
 
-def _wait_for(compaction: Compaction, must_end: Callable[[], bool]) -> None:
-    """Until an attempt that another worker runs has ended; its lease bounds that."""
-    while Compaction.objects.filter(pk=compaction.pk, status__in=OPEN_STATUSES).exists() and not must_end():
+def _bring_to_end(attempt: Compaction, session: Session, actor: Actor, must_end: Callable[[], bool]) -> Commit | None:
+    """Runs an open attempt here, or waits for the worker that does. What waits for the turn's end would wait for us, so it begins now.
+
+    Bounded by its lease: where its worker was lost, it is ended here. Returns what `run_compaction` does.
+    """
+    if attempt.status == Status.WAITING_FOR_IDLE:
+        start_waiting(attempt.pk, session.pk, actor=actor, in_turn=True)
+    trimmed = run_compaction(attempt.pk, must_end=must_end)
+    while Compaction.objects.filter(pk=attempt.pk, status__in=OPEN_STATUSES).exists() and not must_end():
+        end_lost(attempt.pk)
         time.sleep(JOIN_LOOK_S)
+    return trimmed

@@ -86,6 +86,16 @@ def end(
     return True
 
 
+def end_lost(compaction_id: uuid.UUID, *, actor: Actor = WORKER) -> bool:
+    """Ends an attempt whose lease has lapsed: its worker is gone. False when its worker was quicker, or still holds it."""
+    if not lease.lapsed().filter(pk=compaction_id).exists():
+        return False
+    with transaction.atomic():
+        # Looked at again under the session's lock, which every ending takes first.
+        Session.objects.select_for_update(of=("self",), no_key=True).filter(compactions=compaction_id).first()
+        return lease.lapsed().filter(pk=compaction_id).exists() and end(compaction_id, WORKER_LOST, actor=actor)
+
+
 def give_back(compaction_id: uuid.UUID) -> None:
     """Frees the lease, and puts the session's status back unless something else has changed it meanwhile."""
     lease.release(compaction_id)
