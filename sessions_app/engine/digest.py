@@ -12,6 +12,10 @@ from sessions_app.engine.sentences import Sentence
 from sessions_app.engine.steps import ShouldStop, Stopped
 from sessions_app.engine.terms import Kind, PartKind, Role
 
+# Looking a member up in its class costs a call in Python 3.11, and a digest asks this of every entry.
+_USER, _ASSISTANT, _MESSAGE, _SUMMARY = Role.USER, Role.ASSISTANT, Kind.MESSAGE, Kind.SUMMARY
+_CALL, _RESULT = PartKind.CALL, PartKind.RESULT
+
 STOP_EVERY = 200
 OUTCOME_BONUS = 2.0
 _OUTCOME_SENTENCES = 3
@@ -74,18 +78,18 @@ class _Reading:
 
     def add(self, entry: Entry) -> None:
         self._turn.head = self._turn.head or continued_at(entry.index)
-        if entry.kind is Kind.SUMMARY:
+        if entry.kind is _SUMMARY:
             self._digest.summaries.append(entry.text)
-        elif entry.role is Role.USER and entry.kind is Kind.MESSAGE and not entry.meta:
+        elif entry.role is _USER and entry.kind is _MESSAGE and not entry.meta:
             self._user(entry)
-        elif entry.role is Role.ASSISTANT and entry.kind is Kind.MESSAGE:
+        elif entry.role is _ASSISTANT and entry.kind is _MESSAGE:
             self._assistant(entry)
         for part in entry.parts:
-            if part.kind is PartKind.CALL:
+            if part.kind is _CALL:
                 self._calls[part.call_id] = entry.index, part
                 self._is_closing = False
                 self._plan(entry.index, part)
-            elif part.kind is PartKind.RESULT and part.call_id in self._calls:
+            elif part.kind is _RESULT and part.call_id in self._calls:
                 self._result(entry.index, part, *self._calls.pop(part.call_id))
 
     def _result(self, index: int, result: Part, called_at: int, call: Part) -> None:

@@ -8,6 +8,9 @@ import msgspec
 
 from sessions_app.engine.terms import Kind, Lineage, PartKind, Role, SegmentKind
 
+# Looking a member up in its class costs a call in Python 3.11, and this is asked of every entry.
+_TEXT, _NOTICE = PartKind.TEXT, Role.NOTICE
+
 INLINE_CHARS = 16_000
 """A part's text is kept inline up to this many characters; the whole of a longer one lies in a blob."""
 
@@ -78,12 +81,12 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     @property
     def text(self) -> str:
         """All text parts, joined by a blank line."""
-        return "\n\n".join(part.text for part in self.parts if part.text and part.kind is PartKind.TEXT)
+        return "\n\n".join(part.text for part in self.parts if part.text and part.kind is _TEXT)
 
     @property
     def is_sendable(self) -> bool:
         """Whether a model may ever see this entry: notices are for people only."""
-        return self.role is not Role.NOTICE
+        return self.role is not _NOTICE
 
     def digest(self) -> bytes:
         """sha256 over what the entry says (not over where it stands); 32 bytes."""

@@ -23,6 +23,10 @@ from sessions_app.engine.state import (
 from sessions_app.engine.steps import ShouldStop, Stopped
 from sessions_app.engine.terms import Kind, PartKind, Role
 
+# Looking a member up in its class costs a call in Python 3.11, and the collector asks this of every entry.
+_NOTICE, _SYSTEM, _USER, _ASSISTANT, _MESSAGE = Role.NOTICE, Role.SYSTEM, Role.USER, Role.ASSISTANT, Kind.MESSAGE
+_CALL, _RESULT, _TEXT, _IMAGE = PartKind.CALL, PartKind.RESULT, PartKind.TEXT, PartKind.IMAGE
+
 MAX_COMMANDS, MAX_MENTIONS, MAX_ERRORS, MAX_FILES = 500, 300, 300, 2_000
 MAX_PATH_CHARS, MAX_NAME_CHARS, MAX_TODOS = 500, 80, 300
 USER_TEXT_CHARS = 4_000
@@ -80,41 +84,41 @@ class Collector:
 
     def add(self, entry: Entry) -> None:
         """Takes the next entry, in order. What was left behind by a rewind did not happen in this history."""
-        if entry.off_branch or entry.role is Role.NOTICE:
+        if entry.off_branch or entry.role is _NOTICE:
             return
         self._entries += 1
         for part in entry.parts:
-            if part.kind is PartKind.CALL:
+            if part.kind is _CALL:
                 self._call(entry, part)
-            elif part.kind is PartKind.RESULT:
+            elif part.kind is _RESULT:
                 self._result(part)
-            elif part.kind is PartKind.TEXT:
+            elif part.kind is _TEXT:
                 self._text(entry, part)
-        if entry.kind is Kind.MESSAGE and entry.role is Role.USER and not entry.meta:
+        if entry.kind is _MESSAGE and entry.role is _USER and not entry.meta:
             self._user_message(entry)
 
     def _text(self, entry: Entry, part: Part) -> None:
         text = part.text[:_SCANNED_CHARS]
-        if entry.role in (Role.SYSTEM, Role.USER) and (cwd := mentions.working_directory(text)):
+        if entry.role in (_SYSTEM, _USER) and (cwd := mentions.working_directory(text)):
             self._cwd = cwd
-        for job, status in mentions.ended_jobs(part.text) if entry.role is Role.USER else ():
+        for job, status in mentions.ended_jobs(part.text) if entry.role is _USER else ():
             self._end_job(job, status)
-        if entry.kind is not Kind.MESSAGE or entry.meta:
+        if entry.kind is not _MESSAGE or entry.meta:
             return
         for url in mentions.urls(text):
             self._urls.setdefault(url, entry.index)
-        for word in mentions.identifiers(text, spoken=entry.role is Role.USER):
+        for word in mentions.identifiers(text, spoken=entry.role is _USER):
             self._identifiers.setdefault(word, entry.index)
         for number in mentions.quantities(text):
             self._numbers.setdefault(number, entry.index)
-        if entry.role is Role.ASSISTANT and self._users and text.strip():
+        if entry.role is _ASSISTANT and self._users and text.strip():
             self._users[-1] = msgspec.structs.replace(self._users[-1], answered_index=entry.index)
 
     def _user_message(self, entry: Entry) -> None:
         self._open = {}  # a call that the person spoke past was abandoned
         text = entry.text.strip()
-        images = sum(part.kind is PartKind.IMAGE for part in entry.parts)
-        chars = sum(part.length for part in entry.parts if part.kind is PartKind.TEXT)
+        images = sum(part.kind is _IMAGE for part in entry.parts)
+        chars = sum(part.length for part in entry.parts if part.kind is _TEXT)
         self._users.append(UserMessage(entry.index, text[:USER_TEXT_CHARS], chars, images=images))
 
     def _call(self, entry: Entry, part: Part) -> None:

@@ -8,7 +8,8 @@ from sessions_app.engine.entries import Checkpoint, Entry
 from sessions_app.engine.terms import Kind, PartKind, Role
 
 # Looking a member up in its class costs a call in Python 3.11, and planning asks this of every entry.
-_NOTICE, _USER, _MESSAGE = Role.NOTICE, Role.USER, Kind.MESSAGE
+_NOTICE, _USER, _MESSAGE, _CALL = Role.NOTICE, Role.USER, Kind.MESSAGE, Kind.CALL
+_CALL_PART, _RESULT_PART = PartKind.CALL, PartKind.RESULT
 
 
 class EntryShape(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -37,7 +38,7 @@ class EntryShape(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 def shape_of(entry: Entry) -> EntryShape:
     """The shape of a loaded entry."""
-    wanted = PartKind.CALL if entry.kind is Kind.CALL else PartKind.RESULT
+    wanted = _CALL_PART if entry.kind is _CALL else _RESULT_PART
     return EntryShape(
         index=entry.index,
         role=entry.role,
