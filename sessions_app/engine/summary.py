@@ -51,6 +51,7 @@ class Rejection(StrEnum):
     EMPTY = "empty"
     TRUNCATED = "truncated"
     ECHO = "looks_like_the_input"
+    NOT_A_SUMMARY = "error_or_page_instead_of_a_summary"
     INFLATED = "larger_than_the_input"
 
     @property
@@ -59,6 +60,7 @@ class Rejection(StrEnum):
             Rejection.EMPTY: Outcome.REJECTED_EMPTY,
             Rejection.TRUNCATED: Outcome.REJECTED_TRUNCATED,
             Rejection.ECHO: Outcome.FAILED,
+            Rejection.NOT_A_SUMMARY: Outcome.FAILED,
             Rejection.INFLATED: Outcome.REJECTED_INFLATED,
         }[self]
 
@@ -68,6 +70,7 @@ class Rejection(StrEnum):
             Rejection.EMPTY: "the summary was empty",
             Rejection.TRUNCATED: "the summary was cut off at its length limit",
             Rejection.ECHO: "the summary was a copy of the conversation and not a summary of it",
+            Rejection.NOT_A_SUMMARY: "what came was an error message or a web page and not a summary",
             Rejection.INFLATED: "the summary was larger than what it should replace",
         }[self]
 
@@ -129,14 +132,51 @@ def validate(text: str, *, truncated: bool, tokens: int, replaced_tokens: int, i
         return Rejection.TRUNCATED
     if replaced_tokens and tokens >= replaced_tokens:
         return Rejection.INFLATED
-    if not parsed.bodies and any(_is_copy(plain, " ".join(given.split())) for given in inputs if given):
-        return Rejection.ECHO
+    if not parsed.bodies:  # whoever writes our headings has understood what was wanted
+        if _is_page_or_error(plain):
+            return Rejection.NOT_A_SUMMARY
+        if _is_copy(plain, inputs):
+            return Rejection.ECHO
     return None
 
 
-def _is_copy(plain: str, given: str) -> bool:
-    """Whether most of the summary is one stretch of an input. Short answers may well repeat a sentence."""
-    return len(plain) > 400 and (plain in given or plain[: len(plain) * 3 // 4] in given)
+_PROBES, _PROBE_CHARS = 16, 30
+_MATERIAL = re.compile(r"</?(?:material|untrusted-data)\b", re.IGNORECASE)
+
+
+def _is_copy(plain: str, inputs: Iterable[str]) -> bool:
+    """Whether half of the summary, by samples, stands in what was given to read. Short answers may well repeat a sentence."""
+    if len(plain) <= _SHORTEST_COPY:
+        return False
+    if _MATERIAL.search(plain):
+        return True
+    last = len(plain) - _PROBE_CHARS
+    probes = {plain[last * number // (_PROBES - 1) :][:_PROBE_CHARS] for number in range(_PROBES)}
+    read = " ".join(" ".join(given.split()) for given in inputs)
+    return sum(probe in read for probe in probes) * 2 >= len(probes)
+
+
+_SHORTEST_COPY = 400
+_LONGEST_ERROR = 600
+_PAGE = re.compile(r"^(?:```\w*\s*)?<(?:!doctype\b|html\b|head\b|body\b|\?xml\b)", re.IGNORECASE)
+_ERROR = re.compile(
+    r"^(?:```\w*\s*)?(?:"
+    r"\{\s*\"(?:error|errors|detail|code|status)\"|\{\s*\"type\"\s*:\s*\"error\""
+    r"|(?:[\w-]{1,40}[ :])?(?:error|exception|traceback)\b(?: code)?(?:\s*[:(\[]|\s+\d{3}\b)"
+    r"|(?:http\W{0,3})?(?:4\d\d|5\d\d)\b\W{0,3}(?:\w+ ){0,3}"
+    r"(?:error|gateway|unavailable|timeout|time-out|requests|overloaded|found|forbidden)\b"
+    r"|(?:rate limit|too many requests|service (?:is )?(?:temporarily )?unavailable|bad gateway|gateway time-?out|internal server error"
+    r"|the (?:server|service|model|engine) is (?:currently |temporarily )?(?:overloaded|unavailable|busy)|upstream connect error)\b"
+    r"|(?:i'm |i am )?(?:sorry|unable)\b[^.]{0,60}\b(?:can(?:no|')t|unable|assist|help|to)\b|i can(?:no|')t (?:help|assist|summari)"
+    r")",
+    re.IGNORECASE,
+)
+"""How a proxy, a server or a model that declines begins. A summary may well tell of errors, and begins otherwise or is longer."""
+
+
+def _is_page_or_error(plain: str) -> bool:
+    """Whether it is a web page, or a short text that says that there is no answer."""
+    return bool(_PAGE.match(plain)) or (len(plain) <= _LONGEST_ERROR and bool(_ERROR.match(plain.replace("’", "'"))))
 
 
 _TRIM_NOTE = re.compile(r"^No summary was made of the \d[\d,]* entries before #\d+\..*(?:\n|$)", re.MULTILINE)

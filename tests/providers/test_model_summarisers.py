@@ -156,21 +156,25 @@ def test_a_second_attempt_waits_and_asks_for_less(server, provider):
     [
         ([say(""), say("   ")], Outcome.REJECTED_EMPTY),
         ([call("Bash", command="ls"), call("Bash", command="ls")], Outcome.REJECTED_EMPTY),
-        ([say("", thinking="Hm."), say("", thinking="Hm.")], Outcome.REJECTED_EMPTY),
         ([say("## Next step\nRun", stop=Ending.LENGTH)] * 2, Outcome.REJECTED_TRUNCATED),
         ([say("word " * 40_000)] * 2, Outcome.REJECTED_INFLATED),
         ([refuse(401)], Outcome.FAILED),
     ],
 )
 def test_what_no_answer_can_be_made_of_ends_the_attempt_and_changes_nothing(server, provider, answers, outcome):
-    if "openai" in provider and answers[0].thinking:
-        pytest.skip("this protocol streams no thinking")
     server.script(*answers)
     result = attempt(long_story().entries, summariser=summariser(provider)).result
     assert isinstance(result, Ended)
     assert result.outcome is outcome
     assert "Nothing was changed." in result.explanation
     assert len(server.prompts) == len(answers)
+
+
+@pytest.mark.parametrize("provider", ["anthropic"], indirect=True)  # the other protocol streams no thinking
+def test_thinking_alone_is_no_answer(server, provider):
+    server.script(say("", thinking="Hm."), say("", thinking="Hm."))
+    result = attempt(long_story().entries, summariser=summariser(provider)).result
+    assert (type(result), result.outcome) == (Ended, Outcome.REJECTED_EMPTY)
 
 
 def test_the_extractive_summariser_takes_over_from_a_provider_that_is_down(server, provider):
