@@ -85,10 +85,6 @@ class CompactPreview:
         """The folded part of a bar of 1000, by tokens."""
         return round(1000 * self.folded_tokens / max(1, self.folded_tokens + self.kept_tokens))
 
-    @property
-    def kept_width(self) -> int:
-        return 1000 - self.folded_width
-
 
 @dataclass(frozen=True)
 class Bar:

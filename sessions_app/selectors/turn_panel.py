@@ -55,11 +55,6 @@ class TurnPanel:
     tone: str
     retry_id: uuid.UUID | None
 
-    @property
-    def is_streaming(self) -> bool:
-        """Whether text comes without an event for each piece."""
-        return self.running is not None
-
 
 def turn_panel(session_id: uuid.UUID) -> TurnPanel:
     """The panel as things stand. One query."""
