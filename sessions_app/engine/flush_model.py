@@ -1,8 +1,10 @@
 """Facts that a model finds worth keeping: what it is asked, segment by segment, and what of its answers is taken."""
 
 import re
+import threading
+from collections import deque
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Protocol
 
 import msgspec
@@ -120,10 +122,30 @@ class Findings(msgspec.Struct, kw_only=True):
 
 def extract(segments: Sequence[Segment], extractor: Extractor, should_stop: ShouldStop) -> Findings:
     """Asks for each segment, some side by side. Raises `Stopped` where it was cancelled; a deadline is a failure that is told."""
+    waiting = deque(enumerate(segments))
+    found: dict[int, Findings] = {}
+    broken: list[BaseException] = []
+
+    def work() -> None:
+        while waiting and not broken:
+            with suppress(IndexError):  # another one took the last
+                place, segment = waiting.popleft()
+                try:
+                    found[place] = _of_segment(segment, extractor, should_stop)
+                except BaseException as error:  # noqa: BLE001  raised again below, in the caller's thread
+                    broken.append(error)
+
+    # Daemons, which a pool's threads are not: a call that hangs must not keep a process from its end.
+    threads = [threading.Thread(target=work, name=f"memory-{number}", daemon=True) for number in range(min(AT_ONCE, len(segments)))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if broken:
+        raise broken[0]
     total = Findings()
-    with ThreadPoolExecutor(max_workers=AT_ONCE, thread_name_prefix="memory") as pool:
-        for found in pool.map(lambda segment: _of_segment(segment, extractor, should_stop), segments):
-            total.add(found)
+    for place in sorted(found):
+        total.add(found[place])
     return total
 
 

@@ -2,9 +2,9 @@
 
     python -m tests.bench.bench_memory [--turns 5000] [--rounds 5]
 
-Each mode in turn: `off`, `protect` (beside the attempt) and `block` (the attempt waits for it). `attempt_cpu_ms`: the thread that runs
-the attempt; `process_cpu_ms`: with the flush and the keeper. Milliseconds of the processor, medians and least of all rounds; prints one JSON
-line for each mode. No model is asked. Nothing here is asserted: machines are shared.
+Each mode in turn: `off`, `protect` (beside the attempt) and `block` (the attempt waits for it). `attempt_cpu_ms`: the thread that
+runs the attempt; `process_cpu_ms`: with the flush and the keeper. Milliseconds of the processor, medians and least of all rounds; one
+JSON line for each mode. No model is asked. Nothing here is asserted: machines are shared.
 """
 
 import argparse

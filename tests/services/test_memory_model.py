@@ -1,6 +1,7 @@
 """A flush that asks a model: what is sent, what of its answers is taken, and what is kept where it fails."""
 
 import json
+import threading
 
 import msgspec
 import pytest
@@ -8,13 +9,16 @@ import pytest
 from sessions_app.engine.flush import ArchiveReason, FlushResult, ObligationStatus, ReceiptMode
 from sessions_app.engine.flush_model import MOST_SEGMENTS, SEGMENT_CHARS
 from sessions_app.engine.terms import SkipReason, Status, Trigger
-from sessions_app.models import MemoryFact
+from sessions_app.models import MemoryFact, MemoryFlush
 from sessions_app.providers import memory_extractor
 from sessions_app.providers.prices import ModelPrices
 from sessions_app.providers.registry import KEYS
-from sessions_app.services import memory_flush
+from sessions_app.services import memory_beside, memory_flush
+from sessions_app.services.compactions.request import request
+from sessions_app.services.compactions.run import run_compaction
 from tests.engine.histories import Story
 from tests.fakes.model_server import Answer, Asked, Fault, ModelServer, refuse, say
+from tests.services.compaction_scenes import wait_until
 from tests.services.memory_scenes import RULES, compacted, facts, receipt_of, session_with, status_of
 from tests.stored import append_entries
 
@@ -198,3 +202,14 @@ def test_what_its_calls_cost_by_the_list_is_told_where_that_is_known(support_act
     )
     receipt = receipt_of(compacted(session_with(summarisers=MODEL), support_actor))
     assert 0 < receipt.cost_usd < 0.1
+
+
+def test_no_call_that_hangs_keeps_a_process_from_its_end(support_actor, model):
+    model.answers = [Answer(fault=Fault.HANG)]
+    compaction = request(actor=support_actor, session=session_with(summarisers=MODEL)).compaction
+    run_compaction(compaction.pk)
+    wait_until(lambda: len(model.prompts) > 0)
+    assert [thread.name for thread in threading.enumerate() if thread.name.startswith("memory-") and not thread.daemon] == []
+    MemoryFlush.objects.update(token=None)  # whatever comes of it is nobody's any more
+    model.server.closing.set()
+    assert memory_beside.wait_for_all()
