@@ -8,7 +8,7 @@ from enum import StrEnum
 
 import msgspec
 
-from sessions_app.engine import asks, commands, mentions, sentences
+from sessions_app.engine import asks, commands, flush_words, mentions, sentences
 from sessions_app.engine.asks import AskKind
 from sessions_app.engine.redaction import redact
 from sessions_app.engine.retention import content_words
@@ -118,53 +118,13 @@ def one_line(text: str) -> str:
 
 
 Told = tuple[MemoryKind, str, tuple[int, ...]]
-_NOT_RULES = r"(?:worry|know|think|see|care|mind|have|need|understand|remember|want to|believe|feel|get|hesitate|like)\b"
-_BEFORE = r"(?:^|[.;:,]\s*|\b(?:please|but|and|so|must|should|we|you|to)\s+)"
-"""What stands before a rule, where the same word in the middle of a sentence only describes."""
-
-_STANDING = re.compile(
-    r"\b(?:must(?:n't| not)?(?=\s+\w)(?<!\ba must)|not allowed|avoid|shouldn't|should (?:always|never|not|only)|"
-    r"is required|are required|from now on|only ever|at all times)\b"
-    r"|(?:^|[.;:]\s*|\b(?:please|but|and|should|must)\s+)(?:make sure|ensure)\s+\w"
-    rf"|{_BEFORE}never\s+(?!here|again|mind|seen|before|happen|work|fail|use[ds]\b)\w"
-    rf"|{_BEFORE}always\s+(?!fails?|works?|was|were|is\b|the same)\w"
-    rf"|{_BEFORE}(?:do not|don't|don’t|dont)\s+(?!{_NOT_RULES})",
-    re.IGNORECASE,
-)
-_PREFERENCE = re.compile(
-    r"\b(?:(?:i|we)(?:'d|’d| would)? (?:(?:much |really |strongly )?prefer|rather)|i like (?:it when|to have|my|our)|my preference|"
-    r"our convention|house style)\b",
-    re.IGNORECASE,
-)
-_DECISION = re.compile(
-    r"\b(?:(?:i|we)(?:'ve|’ve| have)? (?:decided|agreed|chose)|the decision|let(?:'s|’s| us) (?:go with|use|keep|stick|switch|drop)|"
-    r"we(?:'ll|’ll| will) (?:go with|use|keep|stick with|switch)|go with|"
-    r"(?:use|using|keep|take|choose|chose|switch to|stay with|stick with)\b[^.;]{1,80}\b(?:instead of|rather than))\b",
-    re.IGNORECASE,
-)
-_ASKS = re.compile(r"(?:can|could|would|will) you\b", re.IGNORECASE)
-_POINTS_BACK = re.compile(r"(?:it|its|they|their|this|that|these|those|he|she|both|neither|none of)\b", re.IGNORECASE)
-"""How a sentence begins that says nothing without the one before it."""
-
-_TICKET = re.compile(
-    r"\b(?!(?:UTF|SHA|ISO|GPT|RFC|HTTP|AES|MD|COVID|TLS|IPV?|HTML|PEP|AWS|S3|EC2)-)[A-Z][A-Z0-9]{1,9}-\d{1,7}\b|[\w.-]+/[\w.-]+#\d+"
-)
-
-
-_MAY_HOLD = re.compile(
-    r"://|\b(?:must|make sure|ensure|not allowed|avoid|should|required|from now on|only ever|at all times|never|always|"
-    r"do not|don't|don’t|dont|prefer|rather|i like|my preference|our convention|house style|decided|agreed|chose|decision|"
-    r"let's|let’s|let us|we'll|we’ll|we will|go with|instead of|[a-z][a-z0-9]{1,9}-\d|[\w.-]{1,60}#\d)",
-    re.IGNORECASE,
-)
-"""Words without which a message gives nothing: most messages have none, and are not taken apart."""
 
 
 def _said(messages: Iterable[UserMessage], first: int, last: int) -> Iterator[Told]:
     for message in messages:
         if not first <= message.index <= last:
             continue
-        if not _MAY_HOLD.search(message.text):
+        if not flush_words.may_hold(message.text):
             continue
         ask = asks.read(message.text)
         if ask.kind is not AskKind.WORDS:
@@ -180,24 +140,28 @@ def _rules(said: list[str]) -> Iterator[tuple[MemoryKind, str]]:
         kind = _kind_of(sentence)
         if kind is None:
             continue
-        both = f"{said[place - 1]} {sentence}" if place and _POINTS_BACK.match(sentence) else sentence
+        both = f"{said[place - 1]} {sentence}" if place and flush_words.points_back(sentence) else sentence
         yield kind, both if len(both) <= MAX_FACT_CHARS else sentence
 
 
 def _kind_of(sentence: str) -> MemoryKind | None:
     """What a sentence of a person is worth keeping as; None for most."""
-    if not sentences.is_quotable(sentence) or len(sentence) > MAX_FACT_CHARS:
+    if flush_words.length_of(sentence) < sentences.SHORTEST or len(sentence) > MAX_FACT_CHARS:
         return None
-    if "?" not in sentence and not _ASKS.match(sentence):
-        for kind, shape in _SHAPES:
-            if shape.search(sentence):
+    if not flush_words.asks(sentence):
+        for kind, shapes in _SHAPES:
+            if any(shape.search(sentence) for shape in shapes):
                 return kind
     if next(mentions.urls(sentence), ""):
         return MemoryKind.REFERENCE
-    return MemoryKind.IDENTIFIER if _TICKET.search(sentence) else None
+    return MemoryKind.IDENTIFIER if flush_words.TICKET.search(sentence) else None
 
 
-_SHAPES = ((MemoryKind.PREFERENCE, _PREFERENCE), (MemoryKind.DECISION, _DECISION), (MemoryKind.CONSTRAINT, _STANDING))
+_SHAPES = (
+    (MemoryKind.PREFERENCE, flush_words.PREFERENCE),
+    (MemoryKind.DECISION, flush_words.DECISION),
+    (MemoryKind.CONSTRAINT, flush_words.STANDING),
+)
 
 
 def _chosen(state: MechanicalState, first: int, last: int) -> Iterator[Told]:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sessions_app.engine import flush_candidates, mechanical
+from sessions_app.engine import flush_candidates, flush_words, mechanical
 from sessions_app.engine.entries import Entry, Part
 from sessions_app.engine.flush_candidates import MAX_FACT_CHARS, MOST_CANDIDATES, MOST_OBLIGATIONS, Candidate, Candidates, MemoryKind
 from sessions_app.engine.terms import Kind, PartKind, Role
@@ -46,6 +46,15 @@ LAID_DOWN = [
     ("All of this belongs to the ticket PAY-417, for May.", "identifier"),
     ("The discussion is in acme/billing#1263, have a look.", "identifier"),
     ("The handbook is at https://example.com/handbook, as always.", "reference"),
+    ("Bitte niemals direkt auf den Zweig main schieben.", "constraint"),
+    ("Die alten Namen dürfen nicht geändert werden.", "constraint"),
+    ("Wir haben uns für PostgreSQL entschieden.", "decision"),
+    ("Il ne faut jamais modifier la table des comptes.", "constraint"),
+    ("Je préfère des commits courts et clairs.", "preference"),
+    ("Nunca se debe tocar la tabla de cuentas.", "constraint"),
+    ("永远不要修改账本表。", "constraint"),
+    ("我们决定使用PostgreSQL。", "decision"),
+    ("台帳の表は必ず移行してから変更する。", "constraint"),
 ]
 
 
@@ -65,6 +74,9 @@ def test_what_a_person_lays_down_is_taken_as_what_it_is(said, kind):
         "Filters by customer are a must.",
         "Why must the old names stay in the public interface?",
         "Do it.",
+        "Das geht immer noch nicht, sieh bitte nach.",
+        "Ça ne marche pas, regarde encore une fois.",
+        "为什么必须保留旧的名字？",
         "The file is encoded in UTF-8 and hashed with SHA-256, as far as I see.",
     ],
 )
@@ -188,5 +200,5 @@ def test_no_message_is_passed_over_that_would_give_something(said):
     state = mechanical.collect(story.entries)
     with pytest.MonkeyPatch.context() as patch:
         quick = flush_candidates.from_state(state, 0, len(said))
-        patch.setattr(flush_candidates, "_MAY_HOLD", re.compile(""))
+        patch.setattr(flush_words, "_MAY_HOLD", re.compile(""))
         assert flush_candidates.from_state(state, 0, len(said)) == quick
