@@ -52,6 +52,7 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     clear_results: bool = True  # whether an automatic compaction may replace old results by placeholders
     review_before_commit: bool = False  # whether a result waits as a draft until somebody commits it
     allow_fallback: bool = True  # whether a trim may follow when every summary was rejected
+    coverage_blocking: bool = True  # whether a model's summary is refused of which most stands in no entry
     require_model: bool = False  # whether a session that is held here is compacted only where it has a model
     flush_mode: FlushMode = FlushMode.OFF  # memory outlives a session and is seen in all of its project, so somebody has to want it
     flush_timeout_s: int = 15  # how long `block` waits for a receipt

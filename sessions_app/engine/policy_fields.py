@@ -88,6 +88,12 @@ _SUMMARISERS = (
     ("scripted_delay_s", "Pause of “scripted”", "After each chunk, for demonstrations. Other summarisers never wait.", Unit.SECONDS),
 )
 _SAFETY = (
+    (
+        "coverage_blocking",
+        "Refuse what no entry supports",
+        "A model's summary of which most names and quotes stand in no entry is not used; the next summariser is asked.",
+        Unit.SWITCH,
+    ),
     ("review_before_commit", "Review before commit", "An attempt stops at a draft, which a person commits or discards.", Unit.SWITCH),
     (
         "allow_fallback",

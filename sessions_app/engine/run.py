@@ -31,7 +31,7 @@ from sessions_app.engine.steps import (
 )
 from sessions_app.engine.summarising import Load, NoSummaryError, Reading, Summarising
 from sessions_app.engine.summary import Rejection
-from sessions_app.engine.terms import Outcome, Phase, Rung, SegmentKind, SkipReason, Status, SummarySource, Trigger
+from sessions_app.engine.terms import CoverageStatus, Outcome, Phase, Rung, SegmentKind, SkipReason, Status, SummarySource, Trigger
 
 _UNCHANGED = "Nothing was changed."
 
@@ -133,6 +133,7 @@ class _Attempt:
             reading,
             task.summarisers,
             task.policy,
+            grounded=lambda text: verification.grounded(text, reading, self._previous_summary),
             previous_summary=self._previous_summary,
             instructions=task.instructions,
             force=task.force,
@@ -212,7 +213,13 @@ class _Attempt:
                 text = yield from self._summarising.summarise(plan)
             except NoSummaryError as failure:
                 self._report(Rung.SUMMARISE, plan.tokens_before, plan.tokens_before, 0, str(failure))
-                result = Ended(status=Status.FAILED, outcome=failure.outcome, reason=failure.reason, explanation=f"{failure} {_UNCHANGED}")
+                result = Ended(
+                    status=Status.FAILED,
+                    outcome=failure.outcome,
+                    reason=failure.reason,
+                    explanation=f"{failure} {_UNCHANGED}",
+                    coverage_status=CoverageStatus.FAIL_BLOCKED if failure.reason == Rejection.UNSUPPORTED else CoverageStatus.UNKNOWN,
+                )
             else:
                 result = self._useful(self._summarised(plan, text))
             if isinstance(result, Ended) and task.would_overflow and task.policy.allow_fallback:

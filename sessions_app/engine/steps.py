@@ -176,6 +176,7 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
     outcome: Outcome
     reason: SkipReason | str
     explanation: str
+    coverage_status: CoverageStatus = CoverageStatus.UNKNOWN
     rungs: tuple[RungReport, ...] = ()
     tried: tuple[SummariserTry, ...] = ()
 

@@ -11,6 +11,7 @@ from sessions_app.engine.counting import estimate_text
 from sessions_app.engine.entries import Entry
 from sessions_app.engine.extractive import ExtractiveSummariser
 from sessions_app.engine.facts import Facts
+from sessions_app.engine.grounding import Checked
 from sessions_app.engine.mechanical import Collector
 from sessions_app.engine.plan import Plan
 from sessions_app.engine.policy import Policy
@@ -27,6 +28,7 @@ from sessions_app.engine.steps import (
     SummaryAnswer,
     SummaryRequest,
 )
+from sessions_app.engine.summary import Rejection
 from sessions_app.engine.terms import Outcome, SummarySource
 
 Load = Callable[[int, int], Iterator[Entry]]
@@ -141,7 +143,15 @@ class Summarising:
     """One summary of a plan's span, by the first summariser of the chain that gives a usable answer to each call."""
 
     def __init__(
-        self, reading: Reading, summarisers: Sequence[Summariser], policy: Policy, *, previous_summary: str, instructions: str, force: bool
+        self,
+        reading: Reading,
+        summarisers: Sequence[Summariser],
+        policy: Policy,
+        *,
+        grounded: Callable[[str], Checked],
+        previous_summary: str,
+        instructions: str,
+        force: bool,
     ) -> None:
         self.tried: list[SummariserTry] = []
         self.sources: set[SummarySource] = set()
@@ -149,6 +159,7 @@ class Summarising:
         self._reading = reading
         self._summarisers = summarisers
         self._policy = policy
+        self._grounded = grounded  # looks up in what was read what a text claims
         self._previous_summary = previous_summary
         self._instructions = instructions
         self._force = force
@@ -242,6 +253,7 @@ class Summarising:
             replaced_tokens=self._replaced_tokens if request.state else 0,
             inputs=(entry.text for entry in request.entries),
         )
+        rejection = rejection or self._unsupported(summariser, request, answer)
         self._note(summariser, request, answer=answer, refused=rejection.words if rejection else "")
         if rejection is not None:
             words = f"Both attempts of “{summariser.name}” to summarise were refused: {rejection.words}."
@@ -251,6 +263,12 @@ class Summarising:
         if summariser.name not in self.names:
             self.names.append(summariser.name)
         return answer.text
+
+    def _unsupported(self, summariser: Summariser, request: SummaryRequest, answer: SummaryAnswer) -> Rejection | None:
+        """Whether a model tells of something else. Asked of the last answer alone: the others are only read by the next call."""
+        if not (self._policy.coverage_blocking and summariser.is_model and request.state):
+            return None
+        return Rejection.UNSUPPORTED if self._grounded(answer.text).is_blocking else None
 
     def _answer(self, summariser: Summariser, request: SummaryRequest) -> SummaryAnswer:
         try:

@@ -53,6 +53,7 @@ class Rejection(StrEnum):
     ECHO = "looks_like_the_input"
     NOT_A_SUMMARY = "error_or_page_instead_of_a_summary"
     INFLATED = "larger_than_the_input"
+    UNSUPPORTED = "coverage_blocked"
 
     @property
     def outcome(self) -> Outcome:
@@ -62,6 +63,7 @@ class Rejection(StrEnum):
             Rejection.ECHO: Outcome.FAILED,
             Rejection.NOT_A_SUMMARY: Outcome.FAILED,
             Rejection.INFLATED: Outcome.REJECTED_INFLATED,
+            Rejection.UNSUPPORTED: Outcome.FAILED,
         }[self]
 
     @property
@@ -72,6 +74,7 @@ class Rejection(StrEnum):
             Rejection.ECHO: "the summary was a copy of the conversation and not a summary of it",
             Rejection.NOT_A_SUMMARY: "what came was an error message or a web page and not a summary",
             Rejection.INFLATED: "the summary was larger than what it should replace",
+            Rejection.UNSUPPORTED: "most of what the summary names and quotes stands in no entry",
         }[self]
 
 

@@ -10,7 +10,7 @@ from sessions_app.engine.extractive import ExtractiveSummariser
 from sessions_app.engine.policy import Policy
 from sessions_app.engine.prompts import PREVIOUS_MARKER
 from sessions_app.engine.steps import Commit, Ended, Stop, Stopped, Summariser, SummariserFailed, SummaryRequest
-from sessions_app.engine.terms import Outcome, Profile, SummarySource
+from sessions_app.engine.terms import CoverageStatus, Outcome, Profile, SummarySource
 from sessions_app.providers import model_summariser
 from sessions_app.providers.registry import KEYS, summarisers_for
 from tests.engine.attempts import attempt, long_story
@@ -203,3 +203,35 @@ def test_without_a_key_the_attempt_says_so_and_goes_on(server, provider, monkeyp
     assert result.summary_source is SummarySource.EXTRACTIVE
     assert "no key is set" in result.tried[0].refused
     assert server.prompts == []
+
+
+INVENTED = (
+    "## Primary request and intent\nThe user said “Please rewrite the billing engine in COBOL by Friday night”.\n\n## Artifacts and files\n"
+    + "\n".join(f"- `src/invented/module_{number}.py` was changed by PAY-9{number}" for number in range(8))
+)
+
+
+def test_a_summary_of_something_else_is_refused_and_the_next_summariser_is_asked(server, provider):
+    server.script(say(INVENTED), say(INVENTED))
+    made = attempt(long_story().entries, summariser=summariser(provider), fallbacks=[ExtractiveSummariser()]).result
+    assert isinstance(made, Commit)
+    assert (made.summariser, made.unsupported) == ("extractive", ())
+    assert [tried.refused for tried in made.tried if tried.summariser == provider] == [
+        "most of what the summary names and quotes stands in no entry"
+    ] * 2
+
+
+def test_where_nobody_else_is_left_the_attempt_ends_blocked_and_changes_nothing(server, provider):
+    server.script(say(INVENTED), say(INVENTED))
+    ended = attempt(long_story().entries, summariser=summariser(provider)).result
+    assert isinstance(ended, Ended)
+    assert (ended.outcome, ended.reason, ended.coverage_status) == (Outcome.FAILED, "coverage_blocked", CoverageStatus.FAIL_BLOCKED)
+    assert "stands in no entry" in ended.explanation
+    assert "Nothing was changed" in ended.explanation
+
+
+def test_a_policy_may_let_it_through_with_its_warning(server, provider):
+    server.script(say(INVENTED))
+    made = attempt(long_story().entries, summariser=summariser(provider), policy=Policy(coverage_blocking=False)).result
+    assert isinstance(made, Commit)
+    assert (made.coverage_status, len(made.unsupported) >= 8) == (CoverageStatus.WARN, True)

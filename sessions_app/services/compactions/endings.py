@@ -8,7 +8,7 @@ from django.db import transaction
 from django.db.models.functions import Now
 
 from sessions_app.engine.steps import Ended
-from sessions_app.engine.terms import Outcome, SkipReason, Status
+from sessions_app.engine.terms import CoverageStatus, Outcome, SkipReason, Status
 from sessions_app.events.actors import Actor
 from sessions_app.events.types import EventType
 from sessions_app.models import Compaction, Session, SessionStatus
@@ -73,6 +73,7 @@ def end(
             outcome=ended.outcome,
             reason=str(ended.reason)[:80],
             explanation=ended.explanation,
+            **({"coverage_status": ended.coverage_status} if ended.coverage_status is not CoverageStatus.UNKNOWN else {}),
             rungs=msgspec.to_builtins(ended.rungs),
             summarisers_tried=msgspec.to_builtins(ended.tried),
             finished_at=Now(),
