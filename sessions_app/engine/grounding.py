@@ -46,7 +46,7 @@ class Unsupported(msgspec.Struct, frozen=True):
 
 
 class Claim(msgspec.Struct, frozen=True):
-    """`needles`: any of these in an entry supports a name; a quote needs all of them, or most of its content `words`."""
+    """`needles`: what must stand in an entry, all of them in the same; of a quote, that or most of its content `words`."""
 
     kind: ClaimKind
     text: str
@@ -98,7 +98,7 @@ def _answer(entry: Entry) -> str:
 
 
 def _names(claim: Claim, text: str) -> bool:
-    return any(needle in text for needle in claim.needles)
+    return all(needle in text for needle in claim.needles)
 
 
 def _unsaid(quotes: list[Claim], texts: Iterable[str]) -> list[Claim]:
@@ -152,9 +152,9 @@ def _paths(text: str, roots: list[str]) -> Iterator[Claim]:
         if not is_file and not path.startswith(("/", "~", "./", "../")):
             continue  # `read/write`: words
         bare = path.removeprefix("./").removeprefix("~/").lstrip(".").lstrip("/")
-        needles = [path, bare, *(path.removeprefix(root) for root in roots if path.startswith(root))]
-        if bare:
-            yield Claim(ClaimKind.PATH, path, tuple(dict.fromkeys(needles)))
+        below = (path.removeprefix(root) for root in roots if path.startswith(root))
+        if bare:  # each of them ends the path: where a longer one stands, the shortest does
+            yield Claim(ClaimKind.PATH, path, (min((bare, *below), key=len),))
 
 
 def _identifiers(text: str) -> Iterator[Claim]:
