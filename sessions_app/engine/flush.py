@@ -160,6 +160,7 @@ class Receipt(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     candidate_count: int = 0
     candidate_covered_count: int = 0
     candidate_missing_ids: tuple[str, ...] = ()
+    candidate_beyond_count: int = 0  # older ones that were too many for one flush
     invalid_candidate_count: int = 0
     invalid_candidate_errors: tuple[str, ...] = ()
     output_coverage_status: OutputCoverage = OutputCoverage.UNVERIFIABLE

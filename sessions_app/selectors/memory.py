@@ -290,6 +290,7 @@ def _lines(flush: MemoryFlush, receipt: Receipt | None) -> Sequence[tuple[str, s
         return [line for line in lines if line[1]]
     model = f"{receipt.model}, {receipt.calls} call{'' if receipt.calls == 1 else 's'}" if receipt.calls else ""
     taken = f"{receipt.candidate_count:,} found, {receipt.candidate_covered_count:,} in the store" if receipt.candidate_count else ""
+    beyond = f"{receipt.candidate_beyond_count:,} older ones were too many" if receipt.candidate_beyond_count else ""
     invalid = f"{receipt.invalid_candidate_count:,} of the model's were refused" if receipt.invalid_candidate_count else ""
     due = f"{receipt.obligation_covered_count:,} of {receipt.obligation_count:,}" if receipt.obligation_count else ""
     if receipt.obligation_backfilled_count:
@@ -300,7 +301,7 @@ def _lines(flush: MemoryFlush, receipt: Receipt | None) -> Sequence[tuple[str, s
     sent = f"{receipt.prompt_entry_count:,} of {receipt.input_entry_count:,} messages, the newest" if receipt.truncated else ""
     lines += [
         ("Taken by", model or _BY.get(receipt.mode, "")),
-        ("Facts", "; ".join(filter(None, (taken, invalid)))),
+        ("Facts", "; ".join(filter(None, (taken, invalid, beyond)))),
         ("Had to be kept", due),
         ("The model read", sent),
         ("Measured", measured),

@@ -126,12 +126,13 @@ def receipt_for(task: FlushTask, gathered: Gathered, kept: Kept, duration_ms: in
         result_status=_result(gathered),
         archive_reason=gathered.failure,
         duration_ms=duration_ms,
-        integrity_status=Integrity.MISSING_FACTS if missing else Integrity.OK,
+        integrity_status=_integrity(gathered, missing),
         stored_count=len(digests) - len(missing),
         new_count=min(kept.new, len(digests) - len(missing)),
         candidate_count=len(digests),
         candidate_covered_count=len(digests) - len(missing),
         candidate_missing_ids=tuple(missing),
+        candidate_beyond_count=gathered.mechanical.beyond,
         output_coverage_status=OutputCoverage.WARNING if missing else OutputCoverage.OK,
         obligation_count=len(obligations),
         obligation_covered_count=len(obligations) - len(lost),
@@ -142,6 +143,12 @@ def receipt_for(task: FlushTask, gathered: Gathered, kept: Kept, duration_ms: in
         **_place(task),
         **_of_model(gathered),
     )
+
+
+def _integrity(gathered: Gathered, missing: list[str]) -> Integrity:
+    if missing:
+        return Integrity.MISSING_FACTS
+    return Integrity.MALFORMED_RESULT if gathered.failure is ArchiveReason.INVALID_ANSWER else Integrity.OK
 
 
 def _met(lost: list[str], backfilled: int) -> ObligationStatus:
@@ -198,9 +205,20 @@ def _of_model(gathered: Gathered) -> dict[str, Any]:
     }
 
 
-def error_receipt(task: FlushTask, words: str, *, result: FlushResult = FlushResult.UNKNOWN) -> Receipt:
+def error_receipt(task: FlushTask, words: str) -> Receipt:
     """The receipt of a flush that broke. The words quote nothing of a transcript."""
-    return Receipt(mode=ReceiptMode.ERROR, result_status=result, error=words, **_place(task))
+    return Receipt(mode=ReceiptMode.ERROR, result_status=FlushResult.UNKNOWN, error=words, **_place(task))
+
+
+def changed_receipt(task: FlushTask) -> Receipt:
+    """The receipt of a flush whose entries are not those that the attempt folds: they are no archive of anything."""
+    return Receipt(
+        mode=ReceiptMode.ERROR,
+        result_status=FlushResult.ARCHIVE_FAILED,
+        integrity_status=Integrity.HISTORY_CHANGED,
+        error="the entries are not what they were",
+        **_place(task),
+    )
 
 
 def skipped_receipt(task: FlushTask) -> Receipt:

@@ -15,7 +15,7 @@ from django.db.models.expressions import Combinable
 from django.db.models.functions import Now
 
 from sessions_app import queue
-from sessions_app.engine.flush import ArchiveReason, FlushResult, Receipt, ReceiptStatus, stored_status
+from sessions_app.engine.flush import ArchiveReason, Receipt, ReceiptStatus, safety_of, semantic_status, stored_status
 from sessions_app.engine.policy import Policy
 from sessions_app.engine.state import MechanicalState
 from sessions_app.engine.steps import ShouldStop, Stop, Stopped
@@ -33,6 +33,7 @@ from sessions_app.services.memory_extraction import (
     Gathered,
     HistoryChanged,
     Offered,
+    changed_receipt,
     error_receipt,
     gather,
     receipt_for,
@@ -164,7 +165,7 @@ def carry_out(held: FlushClaim, offered: Offered, should_stop: ShouldStop) -> Re
     except Stopped:
         return _end(held, skipped_receipt(held.task))
     except HistoryChanged:
-        return _end(held, error_receipt(held.task, "the entries are not what they were", result=FlushResult.ARCHIVE_FAILED))
+        return _end(held, changed_receipt(held.task))
     except Exception as error:
         logger.exception("memory_flush_failed", compaction=str(held.task.compaction_id))
         return _end(held, error_receipt(held.task, type(error).__name__))
@@ -224,6 +225,8 @@ def _store(held: FlushClaim, receipt: Receipt) -> None:
 def _tell(task: FlushTask, receipt: Receipt, status: ReceiptStatus, actor: Actor) -> None:
     told: dict[str, object] = {
         "flush_receipt_status": status,
+        "memory_safety_status": safety_of(receipt),
+        "semantic_memory_status": semantic_status(status),
         "mode": receipt.mode,
         "result": receipt.result_status,
         "archive_reason": receipt.archive_reason,

@@ -63,6 +63,7 @@ def test_every_step_says_what_is_known_of_the_flush_at_that_moment(support_actor
     assert memory_beside.wait_for_all()
     event = Event.objects.get(type="memory.flushed")
     assert (event.compaction_id, event.payload["flush_receipt_status"], event.payload["facts_kept"]) == (compaction.pk, "safe", 5)
+    assert (event.payload["memory_safety_status"], event.payload["semantic_memory_status"]) == ("safe", "healthy")
     assert status_of(compaction) == "safe"
 
 
