@@ -84,3 +84,19 @@ def test_what_is_removed_from_an_entry_does_not_depend_on_its_neighbours():
     together, count = redact_entries(entries)
     assert together == [clean for page, _ in alone for clean in page]
     assert count == 3
+
+
+def test_a_credential_is_found_behind_letters_of_any_script():
+    story = Story().user("Grüße, 世界 🌍").result("a", words="é" * 999).user(f"Schlüssel: ghp_{SECRET}").says("Ça va, пароль?").entries
+    redacted, count = redact_entries(story)
+    assert count == 1
+    assert PLACEHOLDER in redacted[2].text
+    assert [redacted[place] is story[place] for place in (0, 1, 3)] == [True] * 3
+
+
+def test_a_page_with_one_credential_is_as_clean_as_its_texts_one_by_one():
+    words = [f"password={SECRET}", "the password", f"Bearer {SECRET}", "AKIA", f"x sk-{SECRET}", "http://a:b", f"postgres://ö:{SECRET}@db", ""]
+    entries = Story().extend(Story().user(word).entries[0] for word in words).entries
+    redacted, count = redact_entries(entries)
+    assert [entry.text for entry in redacted] == [redact(word)[0] for word in words]
+    assert count == sum(redact(word)[1] for word in words) == 4

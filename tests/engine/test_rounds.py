@@ -94,6 +94,18 @@ def test_an_id_that_is_used_again_belongs_to_the_latest_call():
     assert spans(story) == [(0, 0), (1, 2), (3, 3), (4, 5), (6, 6)]
 
 
+def test_a_second_result_belongs_to_the_call_that_was_answered_last():
+    story = Story().user().calls("a").result("a").says().user().says().result("a").says()
+    assert spans(story) == [(0, 0), (1, 6), (7, 7)]
+    again = Story().user().calls("a").result("a").calls("a").result("a").user().result("a").says()
+    assert spans(again) == [(0, 0), (1, 2), (3, 6), (7, 7)]
+
+
+def test_two_open_calls_of_one_id_are_answered_from_the_latest_back():
+    story = Story().user().calls("a").says().calls("a").result("a").says().result("a").says()
+    assert spans(story) == [(0, 0), (1, 6), (7, 7)]
+
+
 def test_a_call_is_pending_until_somebody_writes_again():
     def pending(story: Story) -> list[bool]:
         return [found.is_pending for found in group_rounds([shape_of(entry) for entry in story.entries])]
