@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
 
-from sessions_app.engine.terms import FlushMode, Profile
+from sessions_app.engine.terms import Estimator, FlushMode, Profile
 
 DEFAULT_WINDOW = 128_000
 SCOPES = ("installation", "project", "session")
@@ -43,6 +43,7 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     target_fraction: float = 0.60  # of the trigger: what a view may come to after a compaction
     profile: Profile = Profile.CONVERSATION
     protected_recent_messages: int | None = None  # None: as the profile says
+    estimator: Estimator = Estimator.CHARS  # what an attempt counts the view with; meter and trigger always count by characters
     summary_max_tokens: int = 3_000
     max_summary_calls: int = MAX_SUMMARY_CALLS  # of a model, in one attempt; beyond it the oldest part is summarised without one
     call_timeout_s: int = 90

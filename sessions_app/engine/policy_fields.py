@@ -7,7 +7,7 @@ from enum import StrEnum
 import msgspec
 
 from sessions_app.engine.policy import RANGES, Policy, PolicyError, check_value
-from sessions_app.engine.terms import FlushMode, Profile
+from sessions_app.engine.terms import Estimator, FlushMode, Profile
 
 
 class Group(StrEnum):
@@ -80,6 +80,14 @@ _HOW_MUCH = (
         Unit.SWITCH,
     ),
 )
+_COUNTING = (
+    (
+        "estimator",
+        "Count by",
+        "What a compaction counts its view with: “chars” as the meter does, “bpe” by a vocabulary, for which a worker needs 100 MB.",
+        Unit.CHOICE,
+    ),
+)
 _SUMMARISERS = (
     ("summarisers", "Summarisers", "In the order in which they are tried, one a line.", Unit.NAMES),
     ("require_model", "Only with a model", "A session that is held here is not compacted where it has no model.", Unit.SWITCH),
@@ -116,14 +124,18 @@ _MEMORY = (
     ("flush_background_timeout_s", "Time to keep facts", "After it, the history alone stands for what was not kept yet.", Unit.SECONDS),
 )
 _AUTO = {"protected_recent_messages": "as the profile says", "total_timeout_s": "it grows with the number of chunks"}
-_CHOICES = {"profile": tuple(profile.value for profile in Profile), "flush_mode": tuple(mode.value for mode in FlushMode)}
+_CHOICES = {
+    "profile": tuple(profile.value for profile in Profile),
+    "estimator": tuple(estimator.value for estimator in Estimator),
+    "flush_mode": tuple(mode.value for mode in FlushMode),
+}
 
 
 def _described() -> dict[str, PolicyField]:
     found = {}
     groups = (
         (Group.WHEN, _WHEN),
-        (Group.HOW_MUCH, _HOW_MUCH),
+        (Group.HOW_MUCH, _HOW_MUCH + _COUNTING),
         (Group.SUMMARISERS, _SUMMARISERS),
         (Group.SAFETY, _SAFETY),
         (Group.MEMORY, _MEMORY),

@@ -198,6 +198,13 @@ class Profile(StrEnum):
     SUPPORT = "support"
 
 
+class Estimator(StrEnum):
+    """What an attempt counts a view with."""
+
+    CHARS = "chars"  # the stored numbers, from classes of characters
+    BPE = "bpe"  # a vocabulary: slower, and only where a worker counts
+
+
 class FlushMode(StrEnum):
     """Whether facts worth keeping go to the project's memory before a compaction, and what a failure of that means."""
 

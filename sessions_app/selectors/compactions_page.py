@@ -121,6 +121,7 @@ class AttemptDetail:
     parent_summary: str = ""  # of the checkpoint that it was built on
     has_draft: bool = False
     memory: ReceiptView | None = None  # of the flush beside it
+    estimator: str = ""  # what its view was counted by
 
     @property
     def cost_usd(self) -> float | None:
@@ -195,6 +196,7 @@ def attempt_detail(session: Session, compaction_id: uuid.UUID) -> AttemptDetail 
         parent_summary=compaction.parent.summary if compaction.parent else "",
         has_draft=compaction.has_draft,
         memory=receipt_of(compaction),
+        estimator=compaction.estimator,
     )
 
 

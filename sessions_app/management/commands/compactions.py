@@ -119,6 +119,7 @@ def detail_shape(detail: AttemptDetail) -> Shape:
         "rungs": [_rung_shape(rung) for rung in detail.rungs],
         "summarisers_tried": tuple(dict.fromkeys(call.summariser for call in detail.tried)),
         "memory": {"status": detail.memory.status, "words": detail.memory.words} if detail.memory else None,
+        "estimator": detail.estimator,
         "cost_usd": detail.cost_usd,
         "summary_calls": [asdict(call) for call in detail.tried],
     }
@@ -137,6 +138,7 @@ def _facts(detail: AttemptDetail) -> Iterator[tuple[str, object]]:
     yield "boundary", detail.boundary_index
     yield "folded", f"{attempt.entries_folded:,} entries, {attempt.entries_kept:,} kept"
     yield "tokens", f"{_tokens(attempt.tokens_before)} before ({attempt.before_origin} {attempt.before_scope})"
+    yield "counted by", detail.estimator
     yield "tokens", f"{_tokens(attempt.tokens_after)} after ({attempt.after_origin} {attempt.after_scope})"
     for rung in detail.rungs:
         sizes = f"{rung.tokens_before:,} → {rung.tokens_after:,} tokens, {rung.entries:,} entries"

@@ -21,6 +21,7 @@ from sessions_app.services.compactions.endings import CANCELLED, TIMED_OUT, WORK
 from sessions_app.services.compactions.keeper import Keeper
 from sessions_app.services.compactions.lease import Claim, LeaseLost
 from sessions_app.services.compactions.progress import Progress
+from sessions_app.services.compactions.recount import count_view
 from sessions_app.services.compactions.step_events import OBSERVED, STARTED, append_step
 from sessions_app.services.compactions.task import task_of
 from sessions_app.services.memory_beside import FlushBeside
@@ -83,7 +84,7 @@ def _outcome(held: Claim, compaction: Compaction, policy: Policy, progress: Prog
 def _attempt(held: Claim, compaction: Compaction, policy: Policy, progress: Progress, keeper: Keeper, flush: FlushBeside) -> Ended | None:
     """The same; raises `Stopped` and `LeaseLost`."""
     in_force = InForce.of(compaction.session)
-    shapes = plans.load_shapes(held.session_id)
+    shapes = count_view(held, compaction.session, plans.load_shapes(held.session_id), policy, keeper.should_stop)
     steps = engine_run(task_of(compaction, shapes, policy), should_stop=keeper.should_stop)
     result = _drive(steps, held, policy, progress, keeper, flush)
     progress.flush()
