@@ -4,9 +4,18 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 from urllib.parse import urlsplit
 
+import structlog
+from channels.db import database_sync_to_async
 from channels.security.websocket import WebsocketDenier
 from django.conf import settings
+from django.db import DatabaseError
 from django.http.request import split_domain_port, validate_host
+
+from sessions_app.events import refusals
+from sessions_app.events.actors import Actor
+from sessions_app.models import ActorKind
+
+logger = structlog.get_logger(__name__)
 
 Application = Callable[[Any, Any, Any], Awaitable[None]]
 
@@ -26,7 +35,19 @@ class SameOriginOnly:
         if is_same_origin(headers.get(b"origin", b""), headers.get(b"host", b"")):
             await self.application(scope, receive, send)
             return
+        await database_sync_to_async(_record)(scope, headers.get(b"origin", b""))
         await WebsocketDenier()(scope, receive, send)
+
+
+def _record(scope: Any, origin: bytes) -> None:
+    """Whose cookies came along is not looked at: it was not they who asked."""
+    actor = Actor(kind=ActorKind.ANONYMOUS, address=str((scope.get("client") or [""])[0]))
+    named = origin.decode("ascii", "backslashreplace")[:200]
+    reason = f"A page of {named or 'nowhere'} wanted to open a socket."
+    try:
+        refusals.record(actor=actor, reason=reason, target=("socket", str(scope.get("path", ""))[:64]))
+    except DatabaseError as error:  # it is refused all the same
+        logger.warning("refusal_not_recorded", error=type(error).__name__)
 
 
 def is_same_origin(origin: bytes, host: bytes) -> bool:

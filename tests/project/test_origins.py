@@ -1,8 +1,11 @@
 """Websockets open for pages of this address only."""
 
 import pytest
+from channels.testing import WebsocketCommunicator
 
+from project.application import application
 from project.origins import is_same_origin
+from sessions_app.models import Event
 
 
 @pytest.mark.parametrize(
@@ -42,3 +45,13 @@ def test_any_other_site_host_or_port_may_not(origin, host):
 def test_the_public_address_may_where_it_differs_from_the_host_that_a_front_server_sends(settings):
     settings.CSRF_TRUSTED_ORIGINS = ["https://palimpsest.example"]
     assert is_same_origin(b"https://palimpsest.example", b"127.0.0.1:8000")
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_a_socket_that_another_site_opens_is_refused_and_written_down():
+    headers = [(b"origin", b"http://evil.example\xff"), (b"host", b"127.0.0.1:8000")]
+    opened = WebsocketCommunicator(application, "/ws/sessions/", headers=headers)
+    assert (await opened.connect())[0] is False
+    event = await Event.objects.aget(type="access.refused")
+    assert (event.target_kind, event.target_id, event.actor_kind) == ("socket", "/ws/sessions/", "anonymous")
+    assert event.reason == "A page of http://evil.example\\xff wanted to open a socket."
