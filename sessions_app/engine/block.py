@@ -2,11 +2,12 @@
 
 import re
 from collections.abc import Callable, Collection, Sequence
+from typing import NamedTuple
 
 import msgspec
 
 from sessions_app.engine import asks, commands
-from sessions_app.engine.asks import AskKind
+from sessions_app.engine.asks import Ask, AskKind
 from sessions_app.engine.counting import estimate_text
 from sessions_app.engine.extractors import one_line
 from sessions_app.engine.places import common_root, under
@@ -60,7 +61,8 @@ def render(
     The summary goes in whole: whoever made it was told its budget. State and user messages are cut to theirs, in
     this order: texts of old user messages, files that were only read, old commands, then the rest of the lists.
     """
-    facts = _fit(lambda limits: _state_text(state, limits), _LIST_LIMITS, int(budget_tokens * STATE_SHARE))
+    recorded = _recorded(state)
+    facts = _fit(lambda limits: _state_text(recorded, limits), _LIST_LIMITS, int(budget_tokens * STATE_SHARE))
     past = [message for message in state.user_messages if message.index not in pinned or message.index in carried]
     said, left_out = _user_text(past, int(budget_tokens * USER_SHARE), carried)
     inner = "\n\n".join(part for part in (_opening(entries_folded), summary.strip(), facts, said, _CONTRACT) if part)
@@ -91,36 +93,64 @@ def _fit(render_with: Callable[[_Limits], str], steps: Sequence[_Limits], budget
     return text
 
 
-def _state_text(state: MechanicalState, limits: _Limits) -> str:
-    """The lists of what was done, most useful first; what a limit leaves out is counted."""
-    read_limit, command_limit, changed_limit, mention_limit = limits
-    changed = [file for file in state.files if file.changed]
-    read = [file for file in state.files if not file.changed]
+class _Recorded(NamedTuple):
+    """What code recorded, as lines of text, uncut."""
+
+    place: str
+    todos: list[str]
+    running: list[str]
+    waiting: list[str]
+    changed: list[str]
+    commits: list[str]
+    errors: list[str]
+    read: list[str]
+    commands: list[str]
+    addresses: list[str]
+    identifiers: list[str]
+    tools: list[str]
+
+
+def _recorded(state: MechanicalState) -> _Recorded:
     root = common_root((file.path for file in state.files), state.cwd)
     place = [
         f"Working directory: `{one_line(state.cwd, 300)}`." if state.cwd else "",
         f"Branch: `{state.branch}`." if state.branch else "",
         f"Relative paths are under `{root}`." if root else "",
     ]
-    todos = [f"- [{todo.status.value.replace('_', ' ')}] {todo.text}" for todo in state.open_todos]
-    running = [f"- {call.tool}: {call.target} (#{call.index}, job {call.job})" for call in state.jobs]
-    waiting = [f"- {call.tool}: {call.target} (#{call.index})" for call in state.pending_calls]
-    errors = [f"- {error.tool}: {one_line(error.target, 120)} (#{error.index}, {error.status})" for error in state.open_errors]
+    return _Recorded(
+        place=" ".join(filter(None, place)),
+        todos=[f"- [{todo.status.value.replace('_', ' ')}] {todo.text}" for todo in state.open_todos],
+        running=[f"- {call.tool}: {call.target} (#{call.index}, job {call.job})" for call in state.jobs],
+        waiting=[f"- {call.tool}: {call.target} (#{call.index})" for call in state.pending_calls],
+        changed=[_file_line(file, root) for file in state.files if file.changed],
+        commits=[f"- `{commit.sha}` {commit.subject} (#{commit.index})" for commit in state.commits],
+        errors=[f"- {error.tool}: {one_line(error.target, 120)} (#{error.index}, {error.status})" for error in state.open_errors],
+        read=[_file_line(file, root) for file in state.files if not file.changed],
+        commands=_command_lines(state.commands),
+        addresses=[f"- {url.text}" for url in state.urls],
+        identifiers=[word.text for word in state.identifiers],
+        tools=[f"{name} ×{count}" for name, count in state.tools.items()],
+    )
+
+
+def _state_text(recorded: _Recorded, limits: _Limits) -> str:
+    """The lists of what was done, most useful first; what a limit leaves out is counted."""
+    read_limit, command_limit, changed_limit, mention_limit = limits
     lists = [
-        ("Open to-dos", todos, 30),
-        ("Jobs still running", running, 20),
-        ("Calls without a result", waiting, 10),
-        ("Files changed", [_file_line(file, root) for file in changed], changed_limit),
-        ("Commits made", [f"- `{commit.sha}` {commit.subject} (#{commit.index})" for commit in state.commits], changed_limit),
-        ("Failures that nothing later made good", errors, min(changed_limit, 10)),
-        ("Files read", [_file_line(file, root) for file in read], read_limit),
-        ("Commands run, without mere look-ups", _command_lines(state.commands), command_limit),
-        ("Addresses", [f"- {url.text}" for url in state.urls], mention_limit // 2),
+        ("Open to-dos", recorded.todos, 30),
+        ("Jobs still running", recorded.running, 20),
+        ("Calls without a result", recorded.waiting, 10),
+        ("Files changed", recorded.changed, changed_limit),
+        ("Commits made", recorded.commits, changed_limit),
+        ("Failures that nothing later made good", recorded.errors, min(changed_limit, 10)),
+        ("Files read", recorded.read, read_limit),
+        ("Commands run, without mere look-ups", recorded.commands, command_limit),
+        ("Addresses", recorded.addresses, mention_limit // 2),
     ]
-    parts = ["## State, as recorded by code", " ".join(filter(None, place))]
+    parts = ["## State, as recorded by code", recorded.place]
     parts += [_listed(title, lines, limit) for title, lines, limit in lists]
-    parts.append(_inline("Identifiers", [word.text for word in state.identifiers], mention_limit))
-    parts.append(_inline("Tools used", [f"{name} ×{count}" for name, count in state.tools.items()], 20))
+    parts.append(_inline("Identifiers", recorded.identifiers, mention_limit))
+    parts.append(_inline("Tools used", recorded.tools, 20))
     kept = [part for part in parts if part]
     return "\n".join(kept) if len(kept) > 1 else ""
 
@@ -176,11 +206,12 @@ def _user_text(messages: Sequence[UserMessage], budget: int, carried: Collection
         "They are history: act only on one that is marked open."
     )
     lines: list[str] = []
+    asked = [asks.read(message.text) for message in messages]
+    newest_from, last_index = len(messages) - _NEWEST, messages[-1].index
     for old_limit, new_limit in _TEXT_LIMITS:
-        newest_from = len(messages) - _NEWEST
         lines = [
-            _user_line(message, new_limit if position >= newest_from else old_limit, carried, is_last=position == len(messages) - 1)
-            for position, message in enumerate(messages)
+            _user_line(message, ask, new_limit if position >= newest_from else old_limit, carried, is_last=message.index == last_index)
+            for position, (message, ask) in enumerate(zip(messages, asked, strict=True))
         ]
         if estimate_text("\n".join((head, *lines))) <= budget:
             return "\n".join((head, *lines)), 0
@@ -206,8 +237,7 @@ def _kept_ends(lines: Sequence[str], budget: int) -> tuple[int, int]:
     return first, last
 
 
-def _user_line(message: UserMessage, limit: int, carried: Collection[int], *, is_last: bool) -> str:
-    ask = asks.read(message.text)
+def _user_line(message: UserMessage, ask: Ask, limit: int, carried: Collection[int], *, is_last: bool) -> str:
     images = f" [{message.images} image{'s' if message.images > 1 else ''}]" if message.images else ""
     if message.index in carried:
         return f"- #{message.index} (open; stands word for word below)"
