@@ -40,6 +40,7 @@ MIDDLEWARE = [
     "sessions_app.views.request_size.bounded_bodies",
     "sessions_app.views.sign_in_middleware.SlidingSessions",
     "django.middleware.common.CommonMiddleware",
+    "sessions_app.views.unseen.VisibleText",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "sessions_app.views.sign_in_middleware.SignInRequired",

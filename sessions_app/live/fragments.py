@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from django.template.loader import render_to_string
 
+from sessions_app.engine.unseen import shown
 from sessions_app.events.types import EventType
 from sessions_app.models import SessionKind
 from sessions_app.rendering.turns import shown_turns
@@ -64,16 +65,16 @@ def session_frame(session_id: uuid.UUID, after: int) -> Frame:
         "seq": changes.seq,
         "changed": " ".join(sorted(changed)),
     }
-    return Frame((render_to_string("live/session.html", context),), changes.seq)
+    return Frame((shown(render_to_string("live/session.html", context)),), changes.seq)
 
 
 def _answer_under_way(session_id: uuid.UUID) -> tuple[str, ...]:
     turns = shown_turns(session_id)
-    return (render_to_string("components/turns.html", {"turns": turns, "is_oob": True}),) if turns.running else ()
+    return (shown(render_to_string("components/turns.html", {"turns": turns, "is_oob": True})),) if turns.running else ()
 
 
 def list_frame(after: int) -> Frame:
     """The rows of the sessions that changed after `after`, one message each: a page takes those that it shows. Two queries."""
     changed, cursor = followed.sessions_changed_after(after)
     rows = session_list.rows(changed)
-    return Frame(tuple(render_to_string("components/session_row.html", {"row": row}) for row in rows), cursor)
+    return Frame(tuple(shown(render_to_string("components/session_row.html", {"row": row})) for row in rows), cursor)

@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 from django.core.management.base import OutputWrapper
 
+from sessions_app.engine.unseen import UNSEEN
 from sessions_app.management.exits import CommandFailure, Exit
 from sessions_app.rendering.ansi import strip_ansi
 from sessions_app.rendering.plain import ESCAPE, visible
@@ -25,13 +26,13 @@ PIPED_WIDTH = 10_000
 """Columns of a line where nobody watches: nothing is cut."""
 
 # Harmless inside JSON, but not on the screen that it is printed on: DEL, C1, bidirectional controls, line separators.
-_UNSAFE_IN_JSON = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
+_UNSAFE_IN_JSON = re.compile(f"[\u2028\u2029\ud800-\udfff]|{UNSEEN.pattern}")
 
 
 def json_text(value: object) -> str:
     """A value as JSON on one line; every character that could act on a terminal is escaped."""
     text = json.dumps(msgspec.to_builtins(value, enc_hook=str), ensure_ascii=False, separators=(", ", ": "))
-    return _UNSAFE_IN_JSON.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+    return _UNSAFE_IN_JSON.sub(lambda match: json.dumps(match[0])[1:-1], text)
 
 
 def error_document(failure: CommandFailure) -> str:

@@ -5,8 +5,8 @@ import re
 from django.utils.html import escape
 from django.utils.safestring import SafeString
 
-# C0 controls but tab and newline, DEL, C1, and the bidirectional overrides that make a line read otherwise than it is.
-_HIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]")
+from sessions_app.engine.unseen import SIGN, UNSEEN
+
 _SURROGATES = re.compile("[\ud800-\udfff]")
 ESCAPE = "\x1b"
 
@@ -16,8 +16,8 @@ def visible(text: str, *, keep_escape: bool = False) -> str:
 
     With `keep_escape`, ESC stays, for the renderer of terminal colours.
     """
-    text = _SURROGATES.sub("\ufffd", text.replace("\r\n", "\n").replace("\r", "\n"))
-    return _HIDDEN.sub(lambda match: match[0] if keep_escape and match[0] == ESCAPE else "\ufffd", text)
+    text = _SURROGATES.sub(SIGN, text.replace("\r\n", "\n").replace("\r", "\n"))
+    return UNSEEN.sub(lambda match: match[0] if keep_escape and match[0] == ESCAPE else SIGN, text)
 
 
 def plain_html(text: str) -> SafeString:

@@ -7,6 +7,7 @@ import msgspec
 
 from sessions_app.engine.entries import Entry, Part
 from sessions_app.engine.terms import Kind, PartKind, Role
+from sessions_app.engine.unseen import UNSEEN, shown
 
 _ENCODER = msgspec.json.Encoder()
 _SPEAKERS = {Role.SYSTEM: "System", Role.USER: "User", Role.ASSISTANT: "Assistant", Role.TOOL: "Tool", Role.NOTICE: "Notice"}
@@ -15,7 +16,7 @@ _KINDS = {
     Kind.ATTACHMENT: "attachment", Kind.ERROR: "error", Kind.COMPACTED: "compaction",
 }  # fmt: skip
 _FENCE = re.compile(r"`{3,}")
-_UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+_UNSEEN = re.compile(f"\r|{UNSEEN.pattern}")
 
 
 def as_json_lines(entries: Iterable[Entry]) -> Iterator[bytes]:
@@ -48,5 +49,5 @@ def _part(part: Part) -> str:
 
 def _one_line(text: str) -> str:
     """Text that stands outside a fence, on one line and without anything that could be markup."""
-    words = " ".join(_UNSEEN.sub(" ", text[:300]).split())
+    words = " ".join(shown(text[:300]).split())
     return re.sub(r"([\\`*_{}\[\]<>()#|~!&])", r"\\\1", words)
