@@ -177,6 +177,15 @@ def test_thinking_alone_is_no_answer(server, provider):
     assert (type(result), result.outcome) == (Ended, Outcome.REJECTED_EMPTY)
 
 
+@pytest.mark.parametrize("provider", ["anthropic"], indirect=True)  # the other protocol streams no thinking
+def test_thinking_alone_is_no_summary(server, provider):
+    server.script(*[say("", thinking="Hm.")] * 2)
+    result = attempt(long_story().entries, summariser=summariser(provider)).result
+    assert isinstance(result, Ended)
+    assert result.outcome is Outcome.REJECTED_EMPTY
+    assert len(server.prompts) == 2
+
+
 def test_the_extractive_summariser_takes_over_from_a_provider_that_is_down(server, provider):
     server.reply = lambda _: refuse(500)
     result = attempt(long_story().entries, summariser=summariser(provider), fallbacks=[ExtractiveSummariser()]).commit
