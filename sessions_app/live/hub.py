@@ -29,6 +29,9 @@ GAP_S = 0.25
 AT_ONCE = 2
 """Of these, so many may follow each other without a gap: what somebody asked for, and that it has started."""
 
+SHARED_S = 1.0
+"""Of followers that come one after the other from the same cursor, so long only the first is rendered for."""
+
 QUEUE_MESSAGES = 256  # more than the rows that one look at the list may bring
 Render = Callable[[int], Frame]
 
@@ -71,6 +74,7 @@ class Feed:
         self._gap_s = gap_s
         self._told_at: deque[float] = deque(maxlen=AT_ONCE)
         self._cursor = 0
+        self._welcome: tuple[int, Frame, float] | None = None  # (cursor it was made for, frame, until when it may be given)
         self._followers: set[Follower] = set()
         # Held over each look: messages reach a queue in the order in which the log was read.
         self._looking = asyncio.Lock()
@@ -85,12 +89,24 @@ class Feed:
                 self._channel = await self._layer.new_channel("hub")
                 await self._layer.group_add(self._group, self._channel)
                 self._reader = asyncio.create_task(self._read())
-            frame = await self._render(after)
+            frame = await self._frame_for_one_more(after)
             for message in frame.messages:
                 follower.offer(message)
             if not self._followers:
                 self._cursor = frame.cursor
             self._followers.add(follower)
+
+    async def _frame_for_one_more(self, after: int) -> Frame:
+        """When a server starts anew all its pages come at once, and most of them know the same."""
+        now = asyncio.get_running_loop().time()
+        if self._welcome is not None and self._followers:
+            made_for, frame, until = self._welcome
+            # Where the feed went on meanwhile, what lies between would be told to nobody who got this.
+            if made_for == after and frame.cursor == self._cursor and now < until:
+                return frame
+        frame = await self._render(after)
+        self._welcome = (after, frame, now + SHARED_S)
+        return frame
 
     def leave(self, follower: Follower) -> None:
         self._followers.discard(follower)

@@ -49,6 +49,22 @@ async def test_a_follower_that_comes_late_is_caught_up_from_its_cursor():
         assert await take(follower, 1) == ["message 6"]
 
 
+async def test_followers_that_come_at_once_from_one_cursor_are_rendered_for_once_and_miss_nothing():
+    hub, log = Hub(), Log()
+    log.last = 2
+    async with hub.follow("log", log.after, 0) as first, hub.follow("log", log.after, 0) as second:
+        reads = log.reads
+        async with hub.follow("log", log.after, 0) as third:
+            assert log.reads == reads
+            assert await take(third, 2) == ["message 1", "message 2"]
+            await log.add()
+            for follower in (first, second):
+                assert await take(follower, 3) == ["message 1", "message 2", "message 3"]
+            assert await take(third, 1) == ["message 3"]
+            async with hub.follow("log", log.after, 0) as late:
+                assert await take(late, 3) == ["message 1", "message 2", "message 3"]
+
+
 async def test_a_message_whose_notice_got_lost_is_found_without_it(monkeypatch):
     monkeypatch.setattr("sessions_app.live.hub.LOOK_AGAIN_S", 0.05)
     hub, log = Hub(), Log()
