@@ -20,10 +20,9 @@ logger = structlog.get_logger(__name__)
 
 CLOSE_FORBIDDEN = 4403
 CLOSE_NOT_FOUND = 4404
-CLOSE_TOO_SLOW = 1013
-"""Try again later: the one code of the standard's own upon which the page connects anew, from its cursor."""
+CLOSE_TOO_SLOW, CLOSE_FAILED = 4413, 4411
+"""Upon both the page connects anew, from its cursor. The standard's own codes for this (1013, 1011) a server may not send."""
 
-CLOSE_FAILED = 1011
 RECHECK_S = 60
 BEAT, BEAT_S = "beat", 10
 """Said to every browser so often, whatever happens: one that hears nothing for twice that time connects anew."""
@@ -76,7 +75,8 @@ class FollowingConsumer(ABC, AsyncWebsocketConsumer):
                 await self.close(await self._until_refused(follower))
         except Exception as error:  # noqa: BLE001  whatever it is, the browser comes back and catches up
             logger.warning("socket_failed", error=type(error).__name__)
-            await self.close(CLOSE_FAILED)
+            with suppress(Exception):  # it may be closed already
+                await self.close(CLOSE_FAILED)
 
     async def _until_refused(self, follower: Follower) -> int:
         loop = asyncio.get_running_loop()

@@ -8,6 +8,10 @@ const BEAT = "beat";
 const SILENT_AFTER_MS = 22_000;
 const LOOK_EVERY_MS = 2_000;
 
+// With these the server asks to be connected to anew; htmx knows this wish by another code.
+const COME_AGAIN = [4411, 4413];
+const TRY_AGAIN_LATER = 1013;
+
 let lostTimer = 0;
 let wasLost = false;
 let socket = null;
@@ -51,7 +55,14 @@ function connect(url) {
   if (seq) address.searchParams.set("after", seq);
   heardAt = Date.now();
   socket = new WebSocket(address);
+  socket.addEventListener("close", translate);
   return socket;
+}
+
+function translate(event) {
+  if (!COME_AGAIN.includes(event.code)) return;
+  event.stopImmediatePropagation();
+  event.target.dispatchEvent(new CloseEvent("close", { code: TRY_AGAIN_LATER }));
 }
 
 function heard(event) {

@@ -12,6 +12,8 @@ from django.contrib.sessions.models import Session as SignIn
 from sessions_app.events import log
 from sessions_app.events.actors import system_actor
 from sessions_app.events.types import EventType
+from sessions_app.live import consumers
+from sessions_app.live.consumers import CLOSE_TOO_SLOW
 from sessions_app.live.fragments import list_frame
 from sessions_app.models import Event, EventResult, SessionStatus
 from sessions_app.selectors import followed
@@ -171,7 +173,13 @@ async def test_a_socket_that_does_not_keep_up_is_closed_so_that_it_comes_back(se
     monkeypatch.setattr("sessions_app.live.hub.Follower.offer", lambda self, message: self.drop())
     async with connect(path_of(session), operator) as socket:
         await in_database(say)(session)
-        assert await closing_code(socket) == 1013
+        assert await closing_code(socket) == CLOSE_TOO_SLOW
+
+
+def test_every_code_is_one_that_a_server_may_close_with():
+    codes = {name: value for name, value in vars(consumers).items() if name.startswith("CLOSE_")}
+    assert codes
+    assert all(3_000 <= code <= 4_999 for code in codes.values()), codes
 
 
 async def test_the_list_is_told_the_rows_that_changed_and_only_those(session, operator, connect):
