@@ -172,5 +172,10 @@ def access_session(actor: Actor, session_id: uuid.UUID | str, action: Action) ->
 
 def unknown_session(actor: Actor, named: str, action: Action) -> NoAccess:
     """Writes down that somebody asked for a session that is not there; returns what to raise. `named`: an id or part of one."""
-    refusals.record(actor=actor, reason="no such session", target=("session", named[:64]), payload={"action": action.value})
-    return NoAccess("There is no such session.")
+    return unknown(actor, "session", named, action)
+
+
+def unknown(actor: Actor, kind: str, named: object, action: Action) -> NoAccess:
+    """The same of a thing of another kind, by the word that people use for it."""
+    refusals.record(actor=actor, reason=f"no such {kind}", target=(kind, str(named)[:64]), payload={"action": action.value})
+    return NoAccess(f"There is no such {kind}.")

@@ -91,6 +91,8 @@ def forbidden(request: HttpRequest, exception: Exception) -> HttpResponse:  # no
 
 @requires_csrf_token
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:  # noqa: ARG001  Django's signature
+    if request.resolver_match is not None and request.user.is_authenticated:  # a page of ours, and what it should show is not there
+        _record(request, "nothing there")
     return error_page(request, 404, "Not found", NOT_FOUND)
 
 

@@ -8,11 +8,10 @@ from django.shortcuts import redirect
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from sessions_app.forms import UploadForm
-from sessions_app.permissions import Action, NoAccess, access_session, actor_of, require
+from sessions_app.permissions import Action, access_session, actor_of, require, unknown
 from sessions_app.selectors import imports_page
 from sessions_app.selectors.raw_page import ReportPage, parse_report
 from sessions_app.services import imports
-from sessions_app.services.access import record_refusal
 from sessions_app.views.pages import PageRequest, render_page
 
 
@@ -55,8 +54,7 @@ def import_cancel(request: PageRequest, run_id: uuid.UUID) -> HttpResponse:
 def _page(request: PageRequest, run_id: uuid.UUID) -> imports_page.ImportPage:
     page = imports_page.run_page(run_id)
     if page is None:
-        record_refusal(actor=actor_of(request), reason="no such import", target=("import", str(run_id)))
-        raise NoAccess("There is no such import.")
+        raise unknown(actor_of(request), "import", run_id, Action.IMPORT)
     return page
 
 

@@ -10,7 +10,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from sessions_app.events.types import EventType
 from sessions_app.forms import MemoryForm
 from sessions_app.models import Project
-from sessions_app.permissions import Action, NoAccess, actor_of, allows, require
+from sessions_app.permissions import Action, actor_of, allows, require, unknown
 from sessions_app.selectors import memory
 from sessions_app.services import memory as changes
 from sessions_app.services import memory_flush
@@ -62,8 +62,9 @@ def memory_repair(request: PageRequest, project_id: uuid.UUID) -> HttpResponse:
 
 
 def _project(request: PageRequest, project_id: uuid.UUID) -> Project:
-    require(actor_of(request), Action.READ)
+    actor = actor_of(request)
+    require(actor, Action.READ)
     project = memory.project_of(project_id)
     if project is None:
-        raise NoAccess("There is no such project.")
+        raise unknown(actor, "project", project_id, Action.READ)
     return project

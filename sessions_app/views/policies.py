@@ -10,7 +10,7 @@ from django.views.decorators.http import require_http_methods
 
 from sessions_app.engine.policy import PolicyError
 from sessions_app.engine.policy_fields import FIELDS, in_words
-from sessions_app.permissions import Action, NoAccess, access_session, actor_of, allows, require
+from sessions_app.permissions import Action, access_session, actor_of, allows, require, unknown
 from sessions_app.policy_forms import PolicyForm
 from sessions_app.selectors import policies
 from sessions_app.services import policies as changes
@@ -27,10 +27,11 @@ def policy_installation(request: PageRequest) -> HttpResponse:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def policy_project(request: PageRequest, project_id: uuid.UUID) -> HttpResponse:
-    require(actor_of(request), Action.READ)
+    actor = actor_of(request)
+    require(actor, Action.READ)
     place = policies.project_place(project_id)
     if place is None:
-        raise NoAccess("There is no such project.")
+        raise unknown(actor, "project", project_id, Action.READ)
     return _policy(request, place)
 
 

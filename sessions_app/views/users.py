@@ -9,7 +9,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from sessions_app.account_forms import LockForm, NewUserForm, RoleForm
 from sessions_app.events import log
 from sessions_app.events.actors import Actor
-from sessions_app.permissions import Action, NoAccess, actor_of, require
+from sessions_app.permissions import Action, actor_of, require, unknown
 from sessions_app.selectors import users
 from sessions_app.services import accounts, sign_ins
 from sessions_app.views.pages import PageRequest, render_page
@@ -42,7 +42,7 @@ def user_role(request: PageRequest, user_id: int) -> HttpResponse:
     actor, form = _admin(request), RoleForm(request.POST)
     role = form.cleaned_data["role"] if form.is_valid() else ""
     try:
-        accounts.change_role(actor=actor, user_id=_row(user_id).id, role=role)
+        accounts.change_role(actor=actor, user_id=_row(actor, user_id).id, role=role)
     except accounts.AccountError as error:
         return _detail(request, user_id, refusal=str(error))
     return redirect("user-detail", user_id)
@@ -52,7 +52,7 @@ def user_role(request: PageRequest, user_id: int) -> HttpResponse:
 def user_switch(request: PageRequest, user_id: int) -> HttpResponse:
     actor = _admin(request)
     try:
-        accounts.switch_user(actor=actor, user_id=_row(user_id).id, is_active=request.POST.get("active") == "on")
+        accounts.switch_user(actor=actor, user_id=_row(actor, user_id).id, is_active=request.POST.get("active") == "on")
     except accounts.AccountError as error:
         return _detail(request, user_id, refusal=str(error))
     return redirect("user-detail", user_id)
@@ -60,7 +60,8 @@ def user_switch(request: PageRequest, user_id: int) -> HttpResponse:
 
 @require_POST
 def user_reset(request: PageRequest, user_id: int) -> HttpResponse:
-    actor, row = _admin(request), _row(user_id)
+    actor = _admin(request)
+    row = _row(actor, user_id)
     try:
         password = accounts.reset_password(actor=actor, user_id=row.id)
     except accounts.AccountError as error:
@@ -82,15 +83,15 @@ def _admin(request: PageRequest) -> Actor:
     return actor
 
 
-def _row(user_id: int) -> users.UserRow:
+def _row(actor: Actor, user_id: int) -> users.UserRow:
     row = users.user_row(user_id, at=timezone.now())
     if row is None:
-        raise NoAccess("There is no such user.")
+        raise unknown(actor, "user", user_id, Action.MANAGE_USERS)
     return row
 
 
 def _detail(request: PageRequest, user_id: int, refusal: str = "") -> HttpResponse:
-    row = _row(user_id)
+    row = _row(actor_of(request), user_id)
     context = {"row": row, "form": RoleForm(initial={"role": row.role}), "refusal": refusal, "is_self": row.id == request.user.pk}
     return render_page(request, "users/detail.html", context, status=422 if refusal else 200)
 

@@ -6,6 +6,7 @@ import pytest
 from django.db import DatabaseError
 from django.test import Client
 
+from sessions_app.models import Event
 from sessions_app.permissions import Action, ActionRefused, NoAccess
 from sessions_app.views import sessions
 
@@ -43,6 +44,14 @@ def test_an_unknown_address_is_answered_404_with_the_request_s_number(operator_p
     response = operator_page.get("/nowhere/")
     assert response.status_code == 404
     assert response["X-Request-Id"] in response.content.decode()
+
+
+@pytest.mark.parametrize("part", ["entries/99/raw/", "entries/99/parts/0/text/", "entries/99/parts/0/image/"])
+def test_who_asks_for_a_part_that_is_not_there_is_written_down(operator_page: Client, make_session, part):
+    path = f"/sessions/{make_session().pk}/{part}"
+    assert operator_page.get(path).status_code == 404
+    event = Event.objects.get(type="access.refused")
+    assert (event.reason, event.target_id, event.actor_name) == ("nothing there", path[:64], "olga")
 
 
 def test_a_failure_of_the_database_still_gets_a_page_and_no_detail(operator_page: Client, refusing):

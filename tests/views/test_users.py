@@ -131,3 +131,5 @@ def test_only_admins_come_here_and_a_refusal_is_an_event(client: Client, request
 def test_a_user_that_is_not_there_is_answered_404(page: Client):
     assert page.get("/users/4711/").status_code == 404
     assert page.post("/users/4711/role/", {"role": "support"}).status_code == 404
+    event = Event.objects.get(type="access.refused")
+    assert (event.reason, event.target_kind, event.target_id) == ("no such user", "user", "4711")
