@@ -13,11 +13,12 @@ from sessions_app.models import Compaction, Session
 from sessions_app.selectors import plans
 from sessions_app.selectors.chosen_view import chosen_view
 from sessions_app.selectors.history_window import Detail, EntryWindow, HistoryItem, WindowPlace, entry_window, read_items
+from sessions_app.selectors.prefixes import REWOUND
 
 NO_GENERATION = 0
 MAX_HEAD = 200
 _CHECKPOINT_COLUMNS = (
-    "pk", "generation", "parent_id", "parent__generation", "lineage", "trigger", "requested_by", "outcome", "divider_index",
+    "pk", "generation", "parent_id", "parent__generation", "lineage", "trigger", "requested_by", "outcome", "divider_index", "warnings",
     "boundary_index", "prefix_hash", "entries_folded", "tokens_before", "tokens_before_scope", "tokens_after", "tokens_after_scope",
     "started_at", "finished_at", "detail",
 )  # fmt: skip
@@ -72,6 +73,7 @@ class CheckpointRow:
     duration_s: float | None
     is_active: bool
     revert_to: int  # the generation that was in force before it; 0 for the whole history
+    is_rewound: bool = False  # the agent went back behind what it covers, after it was made
 
 
 @dataclass(frozen=True)
@@ -84,6 +86,7 @@ class Block:
     tokens: int
     folded: int
     is_trim: bool
+    rewound: str = ""  # that the agent took back some of what it stands for
 
 
 @dataclass(frozen=True)
@@ -192,6 +195,7 @@ def _checkpoint_rows(session: Session, rows: list[dict[str, Any]]) -> tuple[Chec
             duration_s=_span_s(row["lineage"], row["started_at"], row["finished_at"], row["detail"]),
             is_active=row["pk"] in active,
             revert_to=row["parent__generation"] or NO_GENERATION,
+            is_rewound=REWOUND in row["warnings"],
         )
         for row in rows
     )
@@ -280,6 +284,7 @@ def _block(checkpoint: Checkpoint | None, rows: tuple[CheckpointRow, ...]) -> Bl
         tokens=plans.synthetic_tokens(checkpoint),
         folded=row.entries_folded if row else 0,
         is_trim=checkpoint.trimmed,
+        rewound=REWOUND if row and row.is_rewound else "",
     )
 
 

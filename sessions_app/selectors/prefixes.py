@@ -5,6 +5,12 @@ from collections.abc import Collection
 
 from sessions_app.models import Compaction, Entry
 
+REWOUND = (
+    "The agent has rewound its session behind what this summary covers: some of it was taken back, and the summary still tells it. "
+    "The view is sent as it was made. Go back to an earlier generation or to the whole history, then compact again."
+)
+"""The warning of a checkpoint that a rewind went behind."""
+
 
 def prefix_hash_before(session_id: uuid.UUID, boundary_index: int) -> bytes:
     """The rolling hash over the entries before a boundary; 32 bytes, or none for a boundary at the start."""

@@ -16,6 +16,7 @@ from sessions_app.events.types import EventType
 from sessions_app.models import Entry, Session, SessionStatus, SourceFile
 from sessions_app.readers.base import AgentCheckpoint, ParseReport, SessionFacts, SourceReading
 from sessions_app.services import signals
+from sessions_app.services.compactions import rewinds
 from sessions_app.services.imports import origins
 from sessions_app.services.imports.checkpoints import store_checkpoints
 from sessions_app.services.imports.identity import call_that_started, link_children, project_of
@@ -95,6 +96,8 @@ def settle_branch(lane: Lane, wanted: set[int]) -> None:
     for value, indexes in ((True, sorted(wanted - stored)), (False, sorted(stored - wanted))):
         for start in range(0, len(indexes), CHUNK):
             Entry.objects.filter(session=lane.session, index__in=indexes[start : start + CHUNK]).update(off_branch=value)
+    if not lane.was_empty:
+        rewinds.note(lane.session.pk, wanted ^ stored)
 
 
 def settle_usage(writer: SourceWriter, reading: SourceReading) -> None:
