@@ -20,13 +20,13 @@ from sessions_app.engine.terms import Status
 from sessions_app.events import log
 from sessions_app.events.actors import system_actor
 from sessions_app.events.types import EventType
-from sessions_app.models import BUSY_STATUSES, Compaction, EventResult, ImportRun, ImportState, Lease, Session, SessionKind, SessionStatus
+from sessions_app.models import BUSY_STATUSES, Compaction, ImportRun, ImportState, Lease, Session, SessionKind, SessionStatus
 from sessions_app.services import memory_flush, policies, search_index
 from sessions_app.services.compactions import lease
 from sessions_app.services.compactions.endings import NEVER_IDLE, end, end_lost
 from sessions_app.services.compactions.lease import database_time
 from sessions_app.services.compactions.request import start_waiting
-from sessions_app.services.imports.runs import IMPORTS_STREAM
+from sessions_app.services.imports.lost import settle_lost_imports
 from sessions_app.services.sign_in_store import forget_ended
 from sessions_app.services.throttle import forget_old_failures
 from sessions_app.services.turns import sweeping as turns
@@ -34,7 +34,6 @@ from sessions_app.services.turns import sweeping as turns
 SWEEPER = system_actor("sweeper")
 EVERY_S = 10
 UNCLAIMED_S = 30
-IMPORT_SILENT_S = 120
 IMPORT_UNCLAIMED_S = 120
 """Longer than for compactions: imports wait for each other as a matter of course."""
 
@@ -61,6 +60,7 @@ class SweepReport:
     started: int = 0
     expired: int = 0
     imports_failed: int = 0
+    imports_taken_up: int = 0
     imports_requeued: int = 0
     uploads_removed: int = 0
     idled: int = 0
@@ -82,14 +82,15 @@ class SweepReport:
 def sweep(*, at_start: bool = False) -> SweepReport:
     """One round. `at_start`: the queue of this process is new, so that whatever waits must be queued again at once."""
     unclaimed_s = 0 if at_start else UNCLAIMED_S
-    is_steady = _CLOCK.is_steady()
+    imports_taken_up, imports_failed = settle_lost_imports(SWEEPER) if _CLOCK.is_steady() else (0, 0)
     return SweepReport(
         set_right=_set_right(),
         lost=_end_lost(),
         expired=_end_expired(),
         started=_start_waiting(),
         requeued=_requeue(unclaimed_s),
-        imports_failed=_fail_silent_imports() if is_steady else 0,
+        imports_failed=imports_failed,
+        imports_taken_up=imports_taken_up,
         imports_requeued=_requeue_imports(0 if at_start else IMPORT_UNCLAIMED_S),
         uploads_removed=_remove_orphans() if at_start else 0,
         idled=_idle_quiet_sessions(),
@@ -156,31 +157,6 @@ def _requeue(unclaimed_s: int) -> int:
             if Compaction.objects.filter(old, pk=compaction_id).update(heartbeat_at=Now()):
                 queue.enqueue(queue.RUN_COMPACTION, str(compaction_id))
                 count += 1
-    return count
-
-
-def _fail_silent_imports() -> int:
-    silent = Coalesce("heartbeat_at", "requested_at")
-    rows = ImportRun.objects.annotate(last_sign=silent).filter(
-        state=ImportState.RUNNING, last_sign__lte=Now() - timedelta(seconds=IMPORT_SILENT_S)
-    )
-    count = 0
-    for run_id, staged in list(rows.values_list("pk", "staged_path")):
-        with transaction.atomic():
-            error = "The process that ran this import stopped. What it had finished is kept; import again to get the rest."
-            if not rows.filter(pk=run_id).update(state=ImportState.FAILED, error=error, finished_at=Now()):
-                continue
-            log.append(
-                IMPORTS_STREAM,
-                EventType.IMPORT_FINISHED,
-                actor=SWEEPER,
-                result=EventResult.FAILED,
-                target=("import", str(run_id)),
-                reason="worker_lost",
-            )
-            count += 1
-        if staged:
-            Path(staged).unlink(missing_ok=True)  # nobody takes this upload up again
     return count
 
 

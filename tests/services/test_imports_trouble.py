@@ -3,10 +3,12 @@
 import io
 import os
 import random
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from django.db import connection
+from django.db.models.functions import Now
 
 from sessions_app.events.actors import Actor
 from sessions_app.models import ActorKind, Entry, Event, ImportRun, Session
@@ -290,3 +292,54 @@ def test_what_a_killed_process_left_among_the_uploads_is_removed_at_the_next_sta
         os.utime(file, (1, 1))
     assert sweeper.sweep(at_start=True).uploads_removed == 1
     assert {file.name for file in (tmp_path / "uploads").iterdir()} == {"young", Path(run.staged_path).name}
+
+
+def _lost_in(run: ImportRun, monkeypatch, data: bytes) -> None:
+    """Runs an upload in a process that is killed behind its second batch, and lets two minutes pass."""
+    monkeypatch.setattr(writing, "BATCH_ROWS", 2)
+    flush, written = writing.SourceWriter.flush, []
+
+    def dying_flush(self, **options):
+        flush(self, **options)
+        written.append(1)
+        if len(written) == 2:
+            raise _Killed
+
+    monkeypatch.setattr(writing.SourceWriter, "flush", dying_flush)
+    with pytest.raises(_Killed):
+        imports.run_import(run.pk)
+    monkeypatch.undo()
+    Path(run.staged_path).write_bytes(data)  # a process that is killed removes nothing
+    ImportRun.objects.filter(pk=run.pk).update(heartbeat_at=Now() - timedelta(seconds=121))
+
+
+@pytest.mark.django_db
+def test_an_upload_whose_worker_was_killed_is_taken_up_again_once_and_nothing_comes_twice(operator_actor, settings, tmp_path, monkeypatch):
+    settings.DATA_DIR = tmp_path
+    take(write(tmp_path))
+    whole = stored(the_session())
+    Session.objects.all().delete()
+    run = imports.request_upload(actor=operator_actor, upload=io.BytesIO(encode(rows())), name=f"{SESSION}.jsonl")
+    _lost_in(run, monkeypatch, encode(rows()))
+    assert Entry.objects.count() > 0
+    report = sweeper.sweep()
+    assert (report.imports_taken_up, report.imports_failed) == (1, 0)
+    imports.run_import(run.pk)
+    run.refresh_from_db()
+    assert (run.state, stored(the_session())) == (ImportState.COMPLETED, whole)
+    assert list((tmp_path / "uploads").iterdir()) == []
+    assert [event.reason for event in Event.objects.filter(type="import.requested").order_by("seq")] == ["", "worker_lost"]
+
+
+@pytest.mark.django_db
+def test_an_upload_that_loses_two_workers_ends_with_a_sentence(operator_actor, settings, tmp_path, monkeypatch):
+    settings.DATA_DIR = tmp_path
+    run = imports.request_upload(actor=operator_actor, upload=io.BytesIO(encode(rows())), name=f"{SESSION}.jsonl")
+    for expected in ((1, 0), (0, 1)):
+        _lost_in(run, monkeypatch, encode(rows()))
+        report = sweeper.sweep()
+        assert (report.imports_taken_up, report.imports_failed) == expected
+    run.refresh_from_db()
+    assert run.state == ImportState.FAILED
+    assert "import again to get the rest" in run.error
+    assert list((tmp_path / "uploads").iterdir()) == []

@@ -31,6 +31,8 @@ from sessions_app.services.imports.source import import_source, unchanged_outcom
 IMPORTS_STREAM = "imports"
 SAVE_INTERVAL = 1.0  # seconds between two writes of a run's progress
 MAX_LISTED = 2_000
+TAKEN_UP = "taken_up"
+"""Among the counts of a run: its first process was lost."""
 
 ProgressReport = Callable[[str, int, int, int], None]
 """Called with (name of the source, bytes read of it, its size, sources done so far)."""
@@ -137,7 +139,7 @@ class _Run:
         self.may_spawn = may_spawn
         self.must_end = must_end
         self.outcomes: list[SourceOutcome] = []
-        self.counts: dict[str, int] = {}
+        self.counts: dict[str, int] = {TAKEN_UP: 1} if run.counts.get(TAKEN_UP) else {}
         self._reading: dict[str, int] = {}
         self._next_save = time.monotonic() + SAVE_INTERVAL
         self._is_cancelled = False
