@@ -1,38 +1,32 @@
 """Measures the search beside a peer: a page of hits over HTTP (d100), within a session of 100,000 records, and in ten times as much.
 
-    python -m tests.bench.bench_search --generator make_sessions.py [--peer …/bin/agentsview] [--rounds 15] [--ten-times]
+    python -m tests.bench.bench_search --generator make_sessions.py [--peers FOLDER] [--rounds 5] [--quick]
 
 Both answer over HTTP on this machine, in turns, so that a busy minute hits both alike; only ratios mean something. Ours is
 the whole page as HTML with snippets, for somebody who is signed in; the peer's is its JSON. Nothing here is asserted.
 """
 
-import argparse
 import http.client
 import json
 import os
 import re
-import shutil
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 import urllib.parse
+from collections.abc import Iterator
 from pathlib import Path
 
 from tests.bench.product import Product, free_port, running
+from tests.bench.rows import Options, Row, needs_generator, run_alone
 
 QUERIES = ("error", "session file", "boundary", "the in is", '"error in"')
 ONE = ("--sessions", "1", "--entries", "100000", "--entries-dist", "fixed", "--mean-bytes", "1200", "--seed", "3")
 
 
-def say(name: str, **numbers: object) -> None:
-    sys.stdout.write(json.dumps({"name": name, **numbers}) + "\n")
-    sys.stdout.flush()
-
-
-def make(generator: str, folder: Path, name: str, *arguments: str) -> Path:
-    subprocess.run([sys.executable, generator, "--out", str(folder / name), *arguments], check=True, stdout=subprocess.DEVNULL)
+def make(generator: Path, folder: Path, name: str, *arguments: str) -> Path:
+    subprocess.run([sys.executable, str(generator), "--out", str(folder / name), *arguments], check=True, stdout=subprocess.DEVNULL)
     return folder / name
 
 
@@ -102,8 +96,8 @@ class Peer:
         self.process.wait(20)
 
 
-def measure(name: str, ours: Client, peer: Peer | None, rounds: int, *, path: str = "/search/") -> float:
-    """Queries in turns; medians, and the median of ours ÷ theirs. Returns our median in milliseconds."""
+def measure(ours: Client, peer: Peer | None, rounds: int, *, path: str = "/search/") -> tuple[float, float | None]:
+    """Queries in turns. Returns our median in milliseconds, and the median of ours ÷ theirs."""
     mine: list[float] = []
     theirs: list[float] = []
     for number in range(rounds + 1):
@@ -115,49 +109,67 @@ def measure(name: str, ours: Client, peer: Peer | None, rounds: int, *, path: st
             if number:  # the first round warms both
                 mine.append(taken)
                 theirs += [other] if other is not None else []
-    told: dict[str, object] = {"p50_ms": round(statistics.median(mine), 1)}
-    if theirs:
-        told |= {
-            "peer_p50_ms": round(statistics.median(theirs), 1),
-            "of_the_peers": round(statistics.median(one / other for one, other in zip(mine, theirs, strict=True)), 2),
-        }
-    say(name, **told)
-    return statistics.median(mine)
+    ratio = statistics.median(one / other for one, other in zip(mine, theirs, strict=True)) if theirs else None
+    return statistics.median(mine), ratio
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--generator", required=True)
-    parser.add_argument("--peer", type=Path, default=None)
-    parser.add_argument("--rounds", type=int, default=15)
-    parser.add_argument("--ten-times", action="store_true", help="also ten times as much, which takes minutes to import")
-    options = parser.parse_args()
-    folder = Path(tempfile.mkdtemp(prefix="bench-search-"))
+def over_all(options: Options, data: Path, rounds: int) -> Iterator[Row]:
+    """Q1, a page of hits over all sessions."""
+    binary = options.peer("agentsview")
+    peer = Peer(binary, options.folder, data) if binary else None
     try:
-        data = make(options.generator, folder, "d100", "--total-mb", "100", "--seed", "1")
-        peer = Peer(options.peer, folder, data) if options.peer else None
-        with running(folder / "ours", data) as product:
-            small = measure("Q1 d100, top 50", signed_in(product), peer, options.rounds)
+        with running(options.folder / "ours", data) as product:
+            took, ratio = measure(signed_in(product), peer, rounds)
+    finally:
         if peer:
             peer.stop()
-        one = make(options.generator, folder, "e100000", *ONE)
-        with running(folder / "long", one) as product:
-            listed = signed_in(product).get("/?sort=-entries")[2] + signed_in(product).get("/?sort=entries")[2]
-            session = re.search(r'href="/sessions/([0-9a-f-]{36})/" title', listed)
-            assert session is not None
-            path = f"/sessions/{session[1]}/"
-            client = signed_in(product)
-            plain = statistics.median(client.get(f"{path}?layout=canonical&at=1")[0] for _ in range(options.rounds))
-            found = measure("Q2 within e100000, the whole page", client, None, options.rounds, path=path)
-            deep = statistics.median(client.get(f"{path}?layout=canonical&at=90000")[0] for _ in range(options.rounds))
-            say("Q2, S5", opening_ms=round(plain, 1), search_adds_ms=round(found - plain, 1), deep_link_of_opening=round(deep / plain, 2))
-        if options.ten_times:
-            large = make(options.generator, folder, "d1000", "--total-mb", "1000", "--seed", "1")
-            with running(folder / "large", large) as product:
-                say("Q3 d1000 / d100", ratio=round(measure("Q3 d1000", signed_in(product), None, options.rounds) / small, 2))
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    is_met = None if ratio is None else ratio <= 1.5
+    beside = "agentsview" if ratio is not None else ""
+    yield Row("Q1", "search in 100 MB, a page of 50 hits, p50", took, "ms", ratio, beside, "≤ 1.5 x agentsview", is_met)
+
+
+def within_one(options: Options, rounds: int) -> Iterator[Row]:
+    """Q2, within a session of 100,000 records; and its deep link beside its first page."""
+    assert options.generator is not None
+    one = make(options.generator, options.folder, "e100000", *ONE)
+    with running(options.folder / "long", one) as product:
+        listed = signed_in(product).get("/?sort=-entries")[2] + signed_in(product).get("/?sort=entries")[2]
+        session = re.search(r'href="/sessions/([0-9a-f-]{36})/" title', listed)
+        assert session is not None
+        path = f"/sessions/{session[1]}/"
+        client = signed_in(product)
+        plain = statistics.median(client.get(f"{path}?layout=canonical&at=1")[0] for _ in range(rounds))
+        found, _ = measure(client, None, rounds, path=path)
+        deep = statistics.median(client.get(f"{path}?layout=canonical&at=90000")[0] for _ in range(rounds))
+    facts: dict[str, object] = {"opening_ms": round(plain, 1), "deep_link_of_opening": round(deep / plain, 2)}
+    yield Row("Q2", "search within 100,000 records adds to its page", round(found - plain, 1), "ms", floor="aim 200 ms", facts=facts)
+
+
+def ten_times(options: Options, rounds: int) -> Iterator[Row]:
+    """Q3, ten times as much; each is measured by itself, in the same minutes."""
+    assert options.generator is not None
+    took = []
+    for name, megabytes in (("d100", "100"), ("d1000", "1000")):
+        data = options.folder / name
+        if not data.exists():
+            make(options.generator, options.folder, name, "--total-mb", megabytes, "--seed", "1")
+        with running(options.folder / f"{name}-q3", data) as product:
+            took.append(measure(signed_in(product), None, rounds)[0])
+    ratio = round(took[1] / took[0], 2)
+    yield Row("Q3", "search in ten times as much", took[1], "ms", ratio, "100 MB", "≤ 5 x", ratio <= 5)
+
+
+def rows(options: Options) -> Iterator[Row]:
+    if options.generator is None:
+        yield from needs_generator(options, "Q1", "Q2", "Q3")
+        return
+    rounds = 2 if options.is_quick else 3 * options.rounds
+    data = make(options.generator, options.folder, "d100", "--total-mb", "20" if options.is_quick else "100", "--seed", "1")
+    yield from over_all(options, data, rounds)
+    if not options.is_quick:
+        yield from within_one(options, rounds)
+        yield from ten_times(options, rounds)
 
 
 if __name__ == "__main__":
-    main()
+    run_alone(rows, __doc__)
