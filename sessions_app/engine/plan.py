@@ -16,7 +16,7 @@ from sessions_app.engine.entries import Checkpoint, Segment, SyntheticMessage
 from sessions_app.engine.policy import Policy
 from sessions_app.engine.rounds import group_rounds
 from sessions_app.engine.shapes import EntryShape, in_view
-from sessions_app.engine.terms import Role, SegmentKind, SkipReason
+from sessions_app.engine.terms import Kind, Role, SegmentKind, SkipReason
 
 LEAST_BLOCK_TOKENS = 500
 """A block under this cannot hold its own frame and eight headings."""
@@ -64,6 +64,22 @@ def added_tokens(checkpoint: Checkpoint | None) -> int:
     """Estimated tokens of the messages that a plan adds itself."""
     added = [segment.payload for segment in checkpoint.segments if segment.payload] if checkpoint else []
     return sum(estimate_text(message.text) + ENTRY_OVERHEAD for message in added)
+
+
+def sizes(shapes: Sequence[EntryShape], checkpoint: Checkpoint | None) -> dict[str, int]:
+    """Estimated tokens of each part of a view, by the words for it. One pass."""
+    found = {"the system prompt": 0, "pinned entries": 0, "the compacted block": added_tokens(checkpoint), "calls and their results": 0}
+    found["messages"] = 0
+    cleared, pinned = (checkpoint.cleared, checkpoint.pinned) if checkpoint else (frozenset(), frozenset())
+    for shape in in_view(shapes, checkpoint):
+        if shape.role is Role.SYSTEM:
+            part = "the system prompt"
+        elif shape.index in pinned:
+            part = "pinned entries"
+        else:
+            part = "calls and their results" if shape.kind in (Kind.CALL, Kind.RESULT) else "messages"
+        found[part] += PLACEHOLDER_TOKENS if shape.index in cleared else shape.tokens
+    return found
 
 
 def make(

@@ -101,7 +101,7 @@ def run(task: Task, *, should_stop: ShouldStop) -> Generator[Step, None, Result]
         if not task.is_manual and (cleared := attempt.clear(plan)) is not None:
             return (yield from attempt.verify(cleared))
         if isinstance(plan, SkipReason):
-            return attempt.ended(_skipped(plan))
+            return attempt.ended(attempt.skipped(plan))
         yield _planned(plan)
         return (yield from attempt.carry_out(plan))
     except Stopped as stopped:
@@ -115,7 +115,7 @@ def trim(task: Task, *, should_stop: ShouldStop) -> Commit | Ended:
     attempt = _Attempt(task, Reading(task.load, len(task.shapes), should_stop))
     try:
         plan = attempt.plan()
-        return attempt.ended(_skipped(plan)) if isinstance(plan, SkipReason) else attempt.trim(plan)
+        return attempt.ended(attempt.skipped(plan)) if isinstance(plan, SkipReason) else attempt.trim(plan)
     except Stopped as stopped:
         if stopped.stop is Stop.LEASE_LOST:
             raise
@@ -157,6 +157,17 @@ class _Attempt:
     def ended(self, ended: Ended) -> Ended:
         """How the attempt ends, with what it tried."""
         return msgspec.structs.replace(ended, rungs=tuple(self._rungs), tried=tuple(self._summarising.tried))
+
+    def skipped(self, reason: SkipReason) -> Ended:
+        """The skip; where what has to stay is too much, with the size of each part, so that a person sees what to do about it."""
+        if reason is not SkipReason.NON_HISTORY_ENVELOPE_EXHAUSTS_BUDGET:
+            return _skipped(reason)
+        task = self._task
+        sizes = planning.sizes(self._shapes, task.previous)
+        sizes["what no entry holds (tools and the like)"] = task.signal_tokens - sum(sizes.values())
+        told = [f"{name} {tokens:,}" for name, tokens in sizes.items() if tokens > 0]
+        sentences = (EXPLANATIONS[reason], f"The target is {task.target_tokens:,} tokens; in the view are: {', '.join(told)}.", _UNCHANGED)
+        return _skipped(reason, " ".join(sentences))
 
     # The rungs.
 
@@ -313,7 +324,7 @@ class _Attempt:
             if task.signal_tokens < max(task.policy.trigger_tokens(task.window), result.tokens_before + 1):
                 return Ended(status=Status.FAILED, outcome=Outcome.REJECTED_INFLATED, reason=Rejection.INFLATED.value, explanation=numbers)
         if not task.is_manual and result.tokens_after > task.target_tokens:
-            return _skipped(SkipReason.NON_HISTORY_ENVELOPE_EXHAUSTS_BUDGET)
+            return self.skipped(SkipReason.NON_HISTORY_ENVELOPE_EXHAUSTS_BUDGET)
         return result
 
 

@@ -144,6 +144,21 @@ def test_an_automatic_attempt_that_cannot_reach_its_target_is_skipped():
     assert result.reason is SkipReason.NON_HISTORY_ENVELOPE_EXHAUSTS_BUDGET
 
 
+def test_a_view_that_cannot_reach_its_target_says_how_large_each_part_of_it_is():
+    story = Story().system("You are an agent. " * 200)
+    for turn in range(4):
+        story.user(f"Part {turn}. {FILLER}").calls(f"c{turn}").result(f"c{turn}", words=FILLER * 40).says(FILLER)
+    entries = story.entries
+    result = attempt(entries, manual=False, window=4_000, policy=Policy(protected_recent_messages=8), signal_tokens=20_000).result
+    assert isinstance(result, Ended)
+    assert result.reason is SkipReason.NON_HISTORY_ENVELOPE_EXHAUSTS_BUDGET
+    assert f"the system prompt {entries[0].tokens:,}" in result.explanation
+    held = sum(entry.tokens for entry in entries)
+    assert f"what no entry holds (tools and the like) {20_000 - held:,}" in result.explanation
+    assert f"calls and their results {sum(entry.tokens for entry in entries if entry.kind in ('call', 'result')):,}" in result.explanation
+    assert result.explanation.endswith("Nothing was changed.")
+
+
 def test_an_automatic_attempt_stays_within_its_target():
     policy = Policy()
     commit = attempt(long_story(turns=80).entries, manual=False, window=32_000, policy=policy).commit
