@@ -6,6 +6,7 @@ from datetime import datetime
 from itertools import islice
 
 import msgspec
+from django.core.cache import cache
 
 from sessions_app.engine import overrides
 from sessions_app.engine.steps import Commit
@@ -17,6 +18,8 @@ from sessions_app.selectors.short_ids import FEWEST_DIGITS
 
 MAX_LISTED = 200
 MAX_SUMMARY_CHARS = 200_000
+COUNTED_S = 5
+_COUNT = "drafts.waiting"
 
 
 @dataclass(frozen=True)
@@ -175,6 +178,27 @@ def waiting_drafts(session: Session | None = None) -> tuple[DraftRow, ...]:
     for pk, number, author in rows.values_list("compaction_id", "version", "author"):
         latest[pk] = (number, author)
     return tuple(DraftRow(draft, draft.session, draft.draft.drafted_at, *latest[draft.pk], fitness(draft)) for draft in drafts)
+
+
+def waiting_after(after: uuid.UUID | None, at_most: int) -> list[tuple[uuid.UUID, uuid.UUID]]:
+    """(draft, session) of drafts that wait, in the order of their ids, behind one of them; from the first on where none is behind it."""
+    waiting = Draft.objects.filter(compaction__status=Status.DRAFTED).order_by("pk").values_list("pk", "compaction__session_id")
+    behind = list(waiting.filter(pk__gt=after)[:at_most]) if after is not None else []
+    return behind or list(waiting[:at_most])
+
+
+def waiting_count() -> int:
+    """How many drafts wait for somebody: counted anew every few seconds, at once in the process in which that changed."""
+    known: int | None = cache.get(_COUNT)
+    if known is None:
+        known = Draft.objects.filter(compaction__status=Status.DRAFTED).count()
+        cache.set(_COUNT, known, COUNTED_S)
+    return known
+
+
+def count_anew() -> None:
+    """Call where a draft came or went, once that is committed."""
+    cache.delete(_COUNT)
 
 
 def drafts_like(text: str) -> list[tuple[uuid.UUID, uuid.UUID]]:

@@ -22,7 +22,7 @@ from sessions_app.events.actors import system_actor
 from sessions_app.events.types import EventType
 from sessions_app.models import BUSY_STATUSES, Compaction, ImportRun, ImportState, Lease, Session, SessionKind, SessionStatus
 from sessions_app.services import memory_flush, policies, search_index
-from sessions_app.services.compactions import lease
+from sessions_app.services.compactions import drafts, lease
 from sessions_app.services.compactions.endings import NEVER_IDLE, end, end_lost
 from sessions_app.services.compactions.lease import database_time
 from sessions_app.services.compactions.request import start_waiting
@@ -66,6 +66,7 @@ class SweepReport:
     idled: int = 0
     turns_lost: int = 0
     turns_requeued: int = 0
+    drafts_ended: int = 0
     flushes_lost: int = 0
     repairs_queued: int = 0
     indexed: int = 0
@@ -96,6 +97,7 @@ def sweep(*, at_start: bool = False) -> SweepReport:
         idled=_idle_quiet_sessions(),
         turns_lost=turns.end_lost(SWEEPER),
         turns_requeued=turns.requeue(unclaimed_s),
+        drafts_ended=drafts.end_stale(actor=SWEEPER),
         flushes_lost=memory_flush.end_lost(),
         repairs_queued=memory_flush.requeue_repairs(),
         indexed=search_index.index_lagging(for_s=INDEX_S),

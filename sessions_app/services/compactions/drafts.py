@@ -169,6 +169,34 @@ def discard(*, actor: Actor, session: Session, compaction_id: uuid.UUID) -> Comp
     return compaction
 
 
+def end_stale(*, actor: Actor, at_most: int = 20) -> int:
+    """Ends drafts as stale that can never be committed any more, and says why. Looks at so many that wait; returns how many it ended.
+
+    Of many, each call looks at those that come after the ones before.
+    """
+    ended = 0
+    for compaction_id, session_id in drafts_page.waiting_after(_looked.at, at_most):
+        _looked.at = compaction_id
+        with transaction.atomic():
+            Session.objects.select_for_update(no_key=True).get(pk=session_id)
+            draft = Compaction.objects.select_related("draft__built_on").filter(pk=compaction_id, status=Status.DRAFTED).first()
+            fitness = drafts_page.fitness(draft) if draft is not None else drafts_page.Fitness()
+            if fitness.is_stale:
+                ended += end(
+                    compaction_id, msgspec.structs.replace(STALE, explanation=f"{fitness.why} Nothing of it was used."), actor=actor
+                )
+    return ended
+
+
+class _Looked:
+    """Up to which draft this process has looked; None: from the first on."""
+
+    at: uuid.UUID | None = None
+
+
+_looked = _Looked()
+
+
 def _storable(text: str) -> str:
     """The text as any database takes it, with one kind of line end."""
     whole = text.encode("utf-8", "surrogatepass").decode("utf-8", "replace").replace("\0", "\N{REPLACEMENT CHARACTER}")

@@ -12,6 +12,7 @@ from sessions_app.engine.terms import CoverageStatus, Outcome, SkipReason, Statu
 from sessions_app.events.actors import Actor
 from sessions_app.events.types import EventType
 from sessions_app.models import Compaction, Session, SessionStatus
+from sessions_app.selectors import drafts_page
 from sessions_app.services.compactions import breakers, lease
 from sessions_app.services.compactions.step_events import WORKER, append_step
 from sessions_app.services.compactions.transitions import move
@@ -104,4 +105,5 @@ def give_back(compaction_id: uuid.UUID) -> None:
     Session.objects.filter(pk=session_id, running_id=compaction_id).update(running=None)
     if before:
         Session.objects.filter(pk=session_id, status=SessionStatus.COMPACTING).update(status=before)
+    transaction.on_commit(drafts_page.count_anew)  # it may have been one, or become one
     claims.go_on(session_id)  # messages that came meanwhile wait for it
