@@ -3,6 +3,8 @@
 A channel layer in memory ends at the process. SQLite counts the commits of others, and that is asked many times a second.
 """
 
+import uuid
+
 from django.db import DatabaseError, connection
 
 from sessions_app import queue
@@ -18,6 +20,7 @@ class CommitsOfOthers:
     def __init__(self) -> None:
         self._version: int | None = None  # of the connection of the thread that looks
         self._cursor = followed.list_cursor()
+        self._answers: dict[uuid.UUID, tuple[str, int]] = {}  # turn → (session, characters of its answer so far)
 
     def look(self) -> int:
         """Pokes each session whose stream went on without this process, and queues what was requested. Returns how many.
@@ -33,12 +36,20 @@ class CommitsOfOthers:
         others = [(session, seq) for session, seq in found.sessions if not poke.is_told(session, seq)]
         for session, seq in others:
             poke.poke_session(session, seq)
+        self._tell_of_answers()
         told = {session for session, _ in others}
         for session_id, compaction_id in followed.still_requested(found.requested):
             if str(session_id) in told:
                 queue.enqueue(queue.RUN_COMPACTION, str(compaction_id))
         self._version, self._cursor = version, found.cursor
         return len(others)
+
+    def _tell_of_answers(self) -> None:
+        """What comes of an answer has no events. One that comes in this process is told twice, which its followers take as once."""
+        before, self._answers = self._answers, followed.answers_under_way()
+        for turn_id, (session, length) in self._answers.items():
+            if length and before.get(turn_id) != (session, length):
+                poke.poke_session(session, 0)
 
 
 def are_noticeable() -> bool:

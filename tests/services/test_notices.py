@@ -18,7 +18,11 @@ from sessions_app.live import poke
 from sessions_app.models import Compaction, Event
 from sessions_app.services.compactions.request import request
 from sessions_app.services.notices import CommitsOfOthers
+from sessions_app.services.turns.send import send
+from sessions_app.services.turns.sessions import begin
+from tests.fakes.model_server import ModelServer, say
 from tests.services.compaction_scenes import fresh, long_session, wait_until
+from tests.services.turn_scenes import point_at, process_of
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),
@@ -132,3 +136,29 @@ def test_a_request_of_this_process_is_queued_once(support_actor, monkeypatch):
     monkeypatch.setattr("sessions_app.services.notices.queue.enqueue", lambda name, *_: queued.append(name))
     others.look()
     assert queued == []
+
+
+def test_an_answer_that_comes_in_another_process_is_told_while_it_comes(support_actor, poked, monkeypatch):
+    monkeypatch.setattr("sessions_app.queue.enqueue", lambda *task: None)
+    with ModelServer() as server:
+        point_at(server, "openai", monkeypatch)
+        session = begin(actor=support_actor, model="openai:some-model")
+        server.script(say("one two three four five six", pieces=6, pause_s=0.5))
+        turn = send(actor=support_actor, session=session, text="Count")
+        others = CommitsOfOthers()
+        others.look()
+        poked.clear()
+        seen: set[str] = set()
+        with process_of(session) as process:
+            while process.poll() is None:
+                others.look()
+                if (str(session.pk), 0) in poked:
+                    poked.clear()
+                    seen.add(fresh(turn).answer_text)
+                time.sleep(0.02)
+    assert process.returncode == 0
+    assert len(seen - {""}) > 1
+    others.look()
+    poked.clear()
+    others.look()
+    assert poked == []
