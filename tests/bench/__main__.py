@@ -96,18 +96,6 @@ def planning_rows(line: Line) -> Iterator[Row]:
         yield _row("C3 store", "the same from the store", line["cpu_ms"], "ms", "aim 30 ms", None, facts=line)
 
 
-def event_rows(line: Line) -> Iterator[Row]:
-    match line.get("measured"):
-        case "import":
-            ratio = line["ratio"]
-            yield _row("A1", "import with / without the log", ratio, "x", "≤ 1.10", ratio <= 1.1, ratio=ratio)
-        case "append":
-            yield _row("A2", "append of one event", line["per_s"], "a second", "≥ 300", line["per_s"] >= 300, facts=line)
-        case "verify":
-            ratio = line["ratio"]
-            yield _row("A3", "verification / one sha256 pass", ratio, "x", "≤ 10 x", ratio <= 10, ratio=ratio, facts=line)
-
-
 def import_rows(line: Line) -> Iterator[Row]:
     ratio, data = line.get("times_as_fast_as_peer"), line.get("data", "")
     beside = "agentsview" if ratio is not None else ""
@@ -132,7 +120,7 @@ DRIVERS = (
     Driver("bench_compaction", ("C6",), for_compaction, compaction_rows),
     Driver("bench_fleet", ("C7",), common),
     Driver("bench_planning", ("C1", "C2", "C3"), for_planning, planning_rows),
-    Driver("bench_events", ("A1", "A2", "A3"), for_events, event_rows),
+    Driver("bench_events", ("A1", "A2", "A3"), for_events),
     Driver("bench_import", ("I1", "I2", "I3", "I4", "I5"), for_import, import_rows),
     Driver("bench_search", ("Q1", "Q2", "Q3"), common),
 )

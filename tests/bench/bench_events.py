@@ -22,6 +22,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from tests.bench.rows import Row
+
 WORDS = ("status", "phase", "tokens", "attempt", "entries", "generation", "reason")
 ACTORS = ("ana", "olga", "ada", "kim", "worker", "sweeper", "import for ana")
 SESSIONS = 2_000
@@ -111,11 +113,12 @@ def pairs(rounds: int, one: Callable[[], Any], other: Callable[[], Any]) -> dict
     }
 
 
-_IDS = {"import": "A1", "append": "A2", "verify": "A3"}
-
-
 def say(name: str, **found: object) -> None:
-    print(json.dumps({"id": _IDS.get(name, name), "what": name, **found}), flush=True)
+    print(json.dumps({"what": name, **found}), flush=True)
+
+
+def tell(identifier: str, what: str, value: float, unit: str, floor: str, is_met: bool, **more: Any) -> None:
+    print(Row(identifier, what, value, unit, floor=floor, is_met=is_met, **more).as_json(), flush=True)
 
 
 def measure_verify(rounds: int, count: int) -> None:
@@ -130,7 +133,8 @@ def measure_verify(rounds: int, count: int) -> None:
         assert verify.verify_all(processes=os.cpu_count() or 1)[1] == []
 
     found = pairs(rounds, whole, lambda: hashlib.sha256(said).digest())
-    say("verify", events=count, bytes=len(said), **found)
+    ratio, facts = found["ratio"], {"events": count, "bytes": len(said), **found}
+    tell("A3", f"verification of {count} events / one sha256 pass", ratio, "x", "≤ 10 x", ratio <= 10, ratio=ratio, facts=facts)
 
 
 def measure_append(rounds: int, each: int = 1_000) -> None:
@@ -159,7 +163,9 @@ def measure_append(rounds: int, each: int = 1_000) -> None:
                 cursor.execute(insert, row)
 
     found = pairs(rounds, append, bare)
-    say("append", per_s=round(each / found["s"]), bare_per_s=round(each / found["beside_s"]), of_bare=round(1 / found["ratio"], 2), **found)
+    per_s, of_bare = round(each / found["s"]), round(1 / found["ratio"], 2)
+    facts = {"bare_per_s": round(each / found["beside_s"]), "of_bare": of_bare, **found}
+    tell("A2", "append of one event", per_s, "a second", "≥ 300", per_s >= 300, facts=facts)
 
 
 def measure_pages(rounds: int) -> None:
@@ -232,12 +238,9 @@ def measure_import(rounds: int, entries: int = 5_000) -> None:
             return timed_cpu(lambda: import_paths(actor=actor, paths=[path]))
 
     times = [(with_log(), without_log()) for _ in range(rounds)]
-    say(
-        "import",
-        entries=entries,
-        s=round(statistics.median(a for a, _ in times), 3),
-        ratio=round(statistics.median(a / b for a, b in times), 3),
-    )
+    ratio = round(statistics.median(a / b for a, b in times), 3)
+    facts = {"entries": entries, "s": round(statistics.median(a for a, _ in times), 3)}
+    tell("A1", "import with / without the log", ratio, "x", "≤ 1.10", ratio <= 1.1, ratio=ratio, facts=facts)
 
 
 def main(argv: list[str] | None = None) -> None:
