@@ -37,6 +37,11 @@ for number in range(count):
     event = log.append(log.session_stream(session), EventType.SESSION_VIEWED, actor=system_actor("bench"))
     print("wrote", event.seq, time.time(), flush=True)
 """
+AT_ONCE = 25
+"""So many sockets are opened at a time: how fast a server takes them is another question."""
+
+OPEN_S = 300
+LAST_S = 30
 SEQ = re.compile(rb'id="live-cursor"[^>]*data-seq="(\d+)"')
 
 
@@ -57,7 +62,8 @@ async def _frames(reader: asyncio.StreamReader) -> bytes:
     return await reader.readexactly(length)
 
 
-async def _follow(product: Product, session: str, cookie: str, heard: Heard, opened: asyncio.Semaphore) -> None:
+async def _follow(product: Product, session: str, cookie: str, heard: Heard, turns: asyncio.Semaphore, opened: asyncio.Semaphore) -> None:
+    await turns.acquire()
     host, port = product.url.removeprefix("http://").split(":")
     reader, writer = await asyncio.open_connection(host, int(port), limit=1 << 20)
     key = base64.b64encode(os.urandom(16)).decode()
@@ -75,6 +81,7 @@ async def _follow(product: Product, session: str, cookie: str, heard: Heard, ope
                 continue
             if is_first:
                 is_first = False
+                turns.release()
                 opened.release()
                 continue
             heard.messages += 1
@@ -93,14 +100,9 @@ async def fan_out(product: Product, cookie: str, clients: int, per_second: float
     assert writer.stdout is not None
     assert writer.stdin is not None
     session = (await writer.stdout.readline()).decode().split()[1]
-    heard, opened = Heard(), asyncio.Semaphore(0)
-    tasks = []
-    for number in range(clients):
-        tasks.append(asyncio.create_task(_follow(product, session, cookie, heard, opened)))
-        if number % 25 == 24:
-            await asyncio.sleep(0.1)
-    for _ in range(clients):
-        await asyncio.wait_for(opened.acquire(), 120)
+    heard, turns, opened = Heard(), asyncio.Semaphore(AT_ONCE), asyncio.Semaphore(0)
+    tasks = [asyncio.create_task(_follow(product, session, cookie, heard, turns, opened)) for _ in range(clients)]
+    await _until_all_are_open(tasks, opened)
     await asyncio.sleep(1)
     writer.stdin.write(b"\n")
     wrote: dict[int, float] = {}
@@ -110,14 +112,32 @@ async def fan_out(product: Product, cookie: str, clients: int, per_second: float
             _, seq, at = line.split()
             wrote[int(seq)] = float(at)
     lasted = time.monotonic() - begun
-    await asyncio.sleep(2)
+    last = max(wrote)
+    until = time.monotonic() + LAST_S
+    while (told := sum(seq >= last for seq, _ in heard.arrivals)) < clients and time.monotonic() < until:
+        await asyncio.sleep(0.2)
+    ended = [task for task in tasks if task.done()]
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
-    last = max(wrote)
-    assert sum(seq >= last for seq, _ in heard.arrivals) >= clients, "a socket missed the last news"
+    assert told >= clients, f"{clients - told} of {clients} sockets missed the last news; {len(ended)} were closed"
     ages = [(at - wrote[seq]) * 1_000 for seq, at in heard.arrivals if seq in wrote]
     return ages, heard.messages / lasted
+
+
+async def _until_all_are_open(tasks: list[asyncio.Task[None]], opened: asyncio.Semaphore) -> None:
+    """Raises what ended a socket before, where one ended."""
+
+    async def all_of_them() -> None:
+        for _ in tasks:
+            await opened.acquire()
+
+    waiting = asyncio.create_task(all_of_them())
+    done, _ = await asyncio.wait({waiting, *tasks}, timeout=OPEN_S, return_when=asyncio.FIRST_COMPLETED)
+    for task in done - {waiting}:
+        await task
+    if waiting not in done:
+        raise TimeoutError(f"not all sockets were open after {OPEN_S} s")
 
 
 def rows(options: Options) -> Iterator[Row]:
