@@ -1,8 +1,8 @@
 """Text of a transcript as plain, visible characters: the first step of every renderer."""
 
+import html
 import re
 
-from django.utils.html import escape
 from django.utils.safestring import SafeString
 
 from sessions_app.engine.unseen import SIGN, UNSEEN
@@ -16,13 +16,15 @@ def visible(text: str, *, keep_escape: bool = False) -> str:
 
     With `keep_escape`, ESC stays, for the renderer of terminal colours.
     """
+    if text.isascii() and text.isprintable():
+        return text  # nearly every piece of a list, told in a hundredth of the time
     text = _SURROGATES.sub(SIGN, text.replace("\r\n", "\n").replace("\r", "\n"))
     return UNSEEN.sub(lambda match: match[0] if keep_escape and match[0] == ESCAPE else SIGN, text)
 
 
 def plain_html(text: str) -> SafeString:
     """The text escaped, nothing else."""
-    return escape(visible(text))
+    return SafeString(html.escape(visible(text)))  # as Django's own, without its detour for lazy texts
 
 
 def first_line(text: str, limit: int = 160) -> str:

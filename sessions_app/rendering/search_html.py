@@ -3,7 +3,9 @@
 Fifty a page, so they are put together here: as a template each took ten times as long as the search for it.
 """
 
+import uuid
 from collections.abc import Iterable
+from functools import lru_cache
 from urllib.parse import quote
 
 from django.urls import reverse
@@ -22,9 +24,15 @@ def snippet_html(pieces: Iterable[Piece]) -> SafeString:
     return mark_safe("".join(f"<mark>{plain_html(piece.text)}</mark>" if piece.is_match else plain_html(piece.text) for piece in pieces))  # noqa: S308
 
 
+@lru_cache(maxsize=4_096)
+def _address(session_id: uuid.UUID) -> str:
+    """Asked for once per hit of a page, and by the same few sessions' hits again and again."""
+    return reverse("session-detail", args=[session_id])
+
+
 def hit_html(hit: Hit, query: str) -> SafeString:
     """One hit of a list of all sessions. Its link opens the session around the entry, with the same search in it."""
-    where = f"{reverse('session-detail', args=[hit.session_id])}?layout=canonical&q={quote(query, safe='')}&at={hit.index}#e{hit.index}"
+    where = f"{_address(hit.session_id)}?layout=canonical&q={quote(query, safe='')}&at={hit.index}#e{hit.index}"
     time = f' · <time datetime="{escape(hit.timestamp)}">{escape(hit.timestamp[:10])}</time>' if hit.timestamp else ""
     sub_agent = '<span class="tag">sub-agent</span>' if hit.is_sub_agent else ""
     return mark_safe(  # noqa: S308  every text in it is escaped
