@@ -12,6 +12,7 @@ from django.http.response import HttpResponseBase
 from django.template.loader import render_to_string
 from django.views.decorators.csrf import requires_csrf_token
 
+from sessions_app.engine.policy import PolicyError
 from sessions_app.permissions import ActionRefused, NoAccess, actor_of
 from sessions_app.services.access import record_refusal
 from sessions_app.views.pages import render_page, wants_fragment
@@ -22,6 +23,7 @@ NOT_FOUND = "There is nothing at this address. It may have been mistyped, or wha
 FORBIDDEN = "This is not allowed. Nothing was changed."
 CSRF = "The form was too old, or did not come from this site, so nothing was changed. Reload the page and send it again."
 SERVER_ERROR = "Something went wrong on the server. It is in the server's log under the number below. Reload to see what was stored."
+POLICY_BROKEN = "That value is stored in a policy which holds here, so nothing was done. An admin can set it anew, or take it away."
 DISK_FULL = "There is no space left on the server's disk, so this was not stored. Free some space there, then send it again."
 
 DATABASE_BUSY = "Another program holds the server's database, so this was not done. Wait a moment, then send it again."
@@ -71,6 +73,8 @@ class Refusals:
                 return error_page(request, 403, "Not allowed", str(exception))
             case BadRequest():
                 return error_page(request, 400, "Not understood", str(exception) or BAD_REQUEST)
+            case PolicyError():  # stored by another version, or by hand: what was asked for would run under rules that nobody set
+                return error_page(request, 409, "The policy cannot be read", f"{exception} {POLICY_BROKEN}")
             case _:
                 return None
 
