@@ -6,7 +6,7 @@ from hypothesis.stateful import run_state_machine_as_test
 
 from tests.services.steered_session import SteeredSession
 
-EXAMPLES, STEPS = 60, 22
+EXAMPLES, STEPS = 30, 20
 
 
 @pytest.mark.slow
