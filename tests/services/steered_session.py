@@ -240,6 +240,7 @@ class SteeredSession(Watched):
 
         with meanwhile(act):
             run_compaction(attempt.pk)
+        assert attempt is not None
         assert not fresh(attempt).is_open
         assert attempt.status != Status.STALE or what == "exclude"
         if what == "grows" and attempt.status == Status.COMPLETED:
