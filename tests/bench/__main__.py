@@ -121,7 +121,7 @@ DRIVERS = (
     Driver("bench_fleet", ("C7",), common),
     Driver("bench_planning", ("C1", "C2", "C3"), for_planning, planning_rows),
     Driver("bench_events", ("A1", "A2", "A3"), for_events),
-    Driver("bench_import", ("I1", "I2", "I3", "I4", "I5"), for_import, import_rows),
+    Driver("bench_import", ("I1", "I2", "I3", "I4", "I5", "I6", "I7"), for_import, import_rows),
     Driver("bench_search", ("Q1", "Q2", "Q3"), common),
 )
 
