@@ -25,7 +25,9 @@ def model_choose(request: PageRequest, session_id: uuid.UUID) -> HttpResponse:
     actor = permissions.actor_of(request)
     session = permissions.access_session(actor, session_id, Action.CHOOSE_MODEL)
     if request.method != "POST":
-        return _page(request, session, ModelForm(initial={"model": model_choices.name_of(session), "window": session.window_override}))
+        # What somebody set is of the model that the session has; another one begins with its own.
+        window = session.window_override if session.kind != SessionKind.INLINE else None
+        return _page(request, session, ModelForm(initial={"model": model_choices.name_of(session), "window": window}))
     form = ModelForm(request.POST)
     if not form.is_valid():
         return _page(request, session, form, status=422)
