@@ -166,7 +166,9 @@ def compose(material: Material, state: MechanicalState, max_tokens: int, *, is_p
 def _filled(bodies: dict[Section, str], state: MechanicalState, left: int) -> dict[Section, str]:
     """The sections with what else fits, each in one sentence: requests that none quotes, files that were read, commands."""
     told = "\n".join(bodies.values())
-    names = [more for more in (sections.files_read(state, left // 3), sections.commands_run(state, left // 3)) if more]
+    has_changes = any(file.changed for file in state.files)  # else those that were read stand there already
+    read = sections.files_read(state, left // 3) if has_changes else ""
+    names = [more for more in (read, sections.commands_run(state, left // 3)) if more]
     bodies[Section.FILES] = "\n".join((bodies[Section.FILES], *names))
     bodies[Section.USER_MESSAGES] += sections.requests_besides(state, told, left - estimate_text("\n".join(names)))
     return bodies

@@ -113,7 +113,8 @@ def files(state: MechanicalState, pool: Sequence[Sentence], budget: int) -> str:
         return fold.prose(fold.choose([Paragraph("", list(pool))], budget // 2)) if pool and not state.entries else ""
     read = len(state.files) - len(changed)
     if not changed:
-        return f"No file was changed; {_count(read, 'file')} {'was' if read == 1 else 'were'} read."
+        only = f"No file was changed; {_count(read, 'file')} {'was' if read == 1 else 'were'} read."
+        return "\n".join(filter(None, (only, files_read(state, budget - estimate_text(only)))))
     root = common_root((file.path for file in state.files), state.cwd)
     place = f" Paths are under `{root}`." if root else ""
     head = f"{_count(len(changed), 'file')} changed, {read} only read; all are listed in the state below.{place}"
