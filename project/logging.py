@@ -19,7 +19,9 @@ _SHARED: list[Any] = [
     structlog.processors.TimeStamper(fmt="iso", utc=True),
     structlog.processors.StackInfoRenderer(),
 ]
-QUIET = {"django.db.backends": "INFO"} | dict.fromkeys(("asyncio", "axes", "daphne", "celery", "kombu", "amqp"), "WARNING")
+QUIET = {"django.db.backends": "INFO"} | dict.fromkeys(
+    ("asyncio", "axes", "daphne", "celery", "kombu", "amqp", "httpx", "httpcore", "anthropic", "openai"), "WARNING"
+)
 
 
 def set_up(options: dict[str, str]) -> None:

@@ -43,6 +43,13 @@ def test_lines_of_libraries_come_out_in_the_same_form(capsys):
     assert last_line(capsys)["event"] == "Not Found: /nowhere/"
 
 
+@pytest.mark.parametrize("name", ["httpx", "openai", "anthropic"])
+def test_requests_to_providers_are_not_told_one_by_one(capsys, name):
+    set_up({"format": "json", "level": "INFO"})
+    logging.getLogger(name).info("HTTP Request: POST https://api.example/v1/messages")
+    assert capsys.readouterr().err == ""
+
+
 @pytest.mark.parametrize("form", ["json", "console"])
 def test_tracebacks_show_where_but_no_variables(capsys, form):
     set_up({"format": form, "level": "INFO"})
