@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from sessions_app.selectors.search_text import fold
 
 LEAD_CHARS, SNIPPET_CHARS = 60, 260
-MAX_LOOKED_AT = 400_000
+FIRST_LOOK, MAX_LOOKED_AT = 4_096, 400_000
+"""Nearly every match stands near the beginning: only where none does is more of a text folded."""
+
 Marks = tuple[re.Pattern[str], ...]
 """Patterns for folded text; the first one that matches anywhere in it counts."""
 
@@ -23,8 +25,11 @@ class Piece:
 
 def snippet(text: str, marks: Marks) -> tuple[Piece, ...]:
     """About 260 characters around the first match, white space made single blanks; the beginning where nothing matches."""
-    folded = fold(text[:MAX_LOOKED_AT])
-    pattern, first = _first(marks, folded)
+    folded = fold(text[:FIRST_LOOK])
+    pattern, first = _first(marks[:1], folded)
+    if first is None or (len(text) > FIRST_LOOK and first.start() + 3 * SNIPPET_CHARS > FIRST_LOOK):
+        folded = fold(text[:MAX_LOOKED_AT])
+        pattern, first = _first(marks, folded)
     start = max(0, first.start() - LEAD_CHARS) if first else 0
     if start:
         blank = _BLANK.search(text, start, start + LEAD_CHARS // 2)

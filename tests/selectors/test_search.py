@@ -11,6 +11,7 @@ from sessions_app.selectors.keyset import CursorError
 from sessions_app.selectors.search import PAGE_HITS, search_page
 from sessions_app.selectors.search_query import parse_query
 from sessions_app.selectors.search_session import session_hits
+from sessions_app.selectors.search_snippets import SNIPPET_CHARS, snippet
 from sessions_app.selectors.search_sql import SearchFilters
 from sessions_app.selectors.search_text import fold
 from sessions_app.services import search_index
@@ -230,3 +231,16 @@ def test_signs_alone_read_a_bounded_part_of_a_long_session(django_assert_max_num
     with django_assert_max_num_queries(20):
         hits = session_hits(session, parse_query("&&"), None)
     assert hits.is_partial
+
+
+@pytest.mark.parametrize("place", [0, 3_300, 3_320, 4_089, 4_090, 4_096, 20_000])
+def test_a_match_is_shown_with_as_much_around_it_wherever_it_stands_in_a_text(place):
+    pieces = snippet("é " * (place // 2) + " needle " + "z" * 2_000, parse_query("NEEDLE").marks)
+    matched = [number for number, piece in enumerate(pieces) if piece.is_match]
+    assert [pieces[number].text for number in matched] == ["needle"]
+    assert sum(len(piece.text) for piece in pieces) >= SNIPPET_CHARS - 60
+
+
+def test_a_whole_word_far_behind_is_shown_before_a_part_of_a_word_near_the_beginning():
+    pieces = snippet("needless " + "x " * 10_000 + "needle", parse_query("needle").marks)
+    assert [piece.text for piece in pieces if piece.is_match] == ["needle"]
