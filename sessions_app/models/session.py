@@ -72,7 +72,7 @@ class Session(models.Model):
     window_reported = models.PositiveIntegerField(null=True, blank=True)  # tokens; the agent's file says so. Else the model table decides
     kind = models.CharField(max_length=10, choices=SessionKind.choices, default=SessionKind.IMPORTED)
     status = models.CharField(max_length=12, choices=SessionStatus.choices, default=SessionStatus.IDLE)
-    parent = models.ForeignKey("self", null=True, blank=True, on_delete=models.CASCADE, related_name="children")
+    parent = models.ForeignKey("self", null=True, blank=True, on_delete=models.SET_NULL, related_name="children")
     relation = models.CharField(max_length=12, choices=SessionRelation.choices, blank=True)
     parent_call_id = models.CharField(max_length=200, blank=True)  # the parent's call that this session answers
     source_key = models.CharField(max_length=400, unique=True)  # agent and source id: a second import finds it again

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from django.db import IntegrityError, connection, transaction
+from django.db.models.signals import pre_delete
 
 from sessions_app.models import Entry, SearchBlock, Session
 from sessions_app.selectors.search_state import lagging_sessions
@@ -191,6 +192,15 @@ def forget_session(session_id: uuid.UUID) -> None:
                 cursor.execute("DELETE FROM search_words WHERE entry_id = ANY(%s)", [[key for key, _ in block.texts]])
                 cursor.execute("DELETE FROM search_grams WHERE block_id = %s", [block_id])
         SearchBlock.objects.filter(session_id=session_id).delete()
+
+
+def forget_what_is_deleted() -> None:
+    """Makes every deletion of sessions take them out of the index first, by whatever way they are deleted. Called once, at the start."""
+    pre_delete.connect(_forget_deleted, sender=Session, dispatch_uid="search index")
+
+
+def _forget_deleted(instance: Session, **_: object) -> None:
+    forget_session(instance.pk)
 
 
 def empty_index() -> None:

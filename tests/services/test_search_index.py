@@ -77,12 +77,16 @@ def test_a_session_whose_import_did_not_end_is_neither_indexed_nor_found():
     assert search_index.index_lagging() == 1
 
 
-def test_a_session_that_is_forgotten_leaves_no_word_in_the_index():
+@pytest.mark.parametrize(
+    "delete",
+    [Session.delete, lambda session: Session.objects.filter(pk=session.pk).delete()],
+    ids=["by itself", "by a query"],
+)
+def test_a_session_that_is_deleted_leaves_no_word_in_the_index(delete):
     kept = store_session([entry(0, "a shared carrier")])
     gone = store_session([entry(0, "the secret carrier"), entry(1, "x" * 40 + " of it")])
     search_index.index_lagging()
-    search_index.forget_session(gone.pk)
-    gone.delete()
+    delete(gone)
     assert [hit.session_id for hit in search_page(parse_query("carrier"), SearchFilters()).hits] == [kept.pk]
     with connection.cursor() as cursor:
         if connection.vendor == "sqlite":
@@ -124,3 +128,13 @@ def test_two_that_index_at_once_index_each_entry_once():
     assert len(done) == 2
     assert sum(done) + search_index.index_lagging() == 480
     assert index_held() == 480
+
+
+def test_a_session_outlives_its_parent_and_is_still_found():
+    parent = store_session([entry(0, "the parent's carrier")])
+    child = store_session([entry(0, "the child's carrier")], parent=parent)
+    search_index.index_lagging()
+    parent.delete()
+    child.refresh_from_db()
+    assert child.parent is None
+    assert [hit.session_id for hit in search_page(parse_query("carrier"), SearchFilters()).hits] == [child.pk]
