@@ -5,7 +5,7 @@ import secrets
 from django.contrib.auth.models import Group, User
 from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError
-from django.db import transaction
+from django.db import IntegrityError, transaction
 
 from sessions_app.events import log
 from sessions_app.events.actors import Actor
@@ -36,7 +36,7 @@ def create_user(*, actor: Actor, name: str, role: str, password: str, is_one_tim
     require(actor, Action.MANAGE_USERS, target=("user", name), stream=log.SECURITY)
     group = _group_of(role)
     if User.objects.filter(username=name).exists():
-        raise AccountError(f"There is already a user {name!r}. Nothing was changed.")
+        raise _taken(name)
     user = User(username=name)
     try:
         user.full_clean(exclude=["password"])
@@ -46,12 +46,24 @@ def create_user(*, actor: Actor, name: str, role: str, password: str, is_one_tim
     user.set_password(password)
     with transaction.atomic():
         ensure_groups()
-        user.save()
+        _insert(user)
         user.groups.add(Group.objects.get(name=group))
         if is_one_time:
             OneTimePassword.objects.create(user=user)
         log.append(log.SECURITY, EventType.USER_CREATED, actor=actor, target=_target(user), payload={"name": name, "role": role})
     return user
+
+
+def _insert(user: User) -> None:
+    try:
+        with transaction.atomic():
+            user.save()
+    except IntegrityError as error:  # somebody was first while the password was checked and hashed
+        raise _taken(user.username) from error
+
+
+def _taken(name: str) -> AccountError:
+    return AccountError(f"There is already a user {name!r}. Nothing was changed.")
 
 
 def make_password() -> str:

@@ -36,6 +36,21 @@ def test_a_bad_account_is_refused_in_words_and_leaves_nothing_behind(operator, n
     assert User.objects.count() == 1
 
 
+class MeanwhileTaken:
+    """A rule for passwords during whose check somebody else takes the name, as a second click of the same form does."""
+
+    def validate(self, password, user):
+        User.objects.create(username=user.username)
+
+
+def test_a_name_that_is_taken_while_the_password_is_checked_is_refused_in_words(db, settings):
+    settings.AUTH_PASSWORD_VALIDATORS = [{"NAME": f"{__name__}.MeanwhileTaken"}]
+    with pytest.raises(AccountError, match="already a user 'nora'"):
+        create_user(actor=command_actor(), name="nora", role="operator", password=PASSWORD)
+    assert User.objects.filter(username="nora").count() == 1
+    assert not Event.objects.filter(type="user.created").exists()
+
+
 def test_an_operator_may_not_make_accounts(operator):
     with pytest.raises(ActionRefused):
         create_user(actor=command_actor("olga"), name="maria", role="admin", password=PASSWORD)
