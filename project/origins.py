@@ -42,10 +42,11 @@ class SameOriginOnly:
 def _record(scope: Any, origin: bytes) -> None:
     """Whose cookies came along is not looked at: it was not they who asked."""
     actor = Actor(kind=ActorKind.ANONYMOUS, address=str((scope.get("client") or [""])[0]))
-    named = origin.decode("ascii", "backslashreplace")[:200]
+    named = origin.decode("ascii", "backslashreplace")[:200].replace("\0", "\\x00")  # PostgreSQL holds no NUL
+    path = str(scope.get("path", ""))[:64].replace("\0", "?")
     reason = f"A page of {named or 'nowhere'} wanted to open a socket."
     try:
-        refusals.record(actor=actor, reason=reason, target=("socket", str(scope.get("path", ""))[:64]))
+        refusals.record(actor=actor, reason=reason, target=("socket", path))
     except DatabaseError as error:  # it is refused all the same
         logger.warning("refusal_not_recorded", error=type(error).__name__)
 

@@ -232,6 +232,20 @@ class RawForm(forms.Form):
         return RawPlace(first=data["first"] or 0, kind=data["kind"], record=data["record"], start=data["start"] or 0)
 
 
+class StreamForm(forms.Form):
+    """A stream of the log by its name: the one to verify, or the one behind which a page of them begins."""
+
+    stream = forms.CharField(max_length=80, strip=False)
+    after = forms.CharField(max_length=80, required=False, strip=False)
+
+    def text(self, name: str) -> str:
+        """`stream` or `after`. Raises `BadRequest` when it is none that a stream could have."""
+        if name in self.errors:
+            raise BadRequest("No stream of the log has that name. Nothing was changed; choose one from the table of streams.")
+        found: str = self.cleaned_data[name]
+        return found
+
+
 class AuditForm(forms.Form):
     """The address of the audit log: filters, place, the event that is open. Moments without a zone are UTC."""
 

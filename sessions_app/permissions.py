@@ -99,12 +99,17 @@ def actor_of(request: HttpRequest) -> Actor:
     user = request.user
     common = {
         "request_id": getattr(request, "request_id", ""),
-        "gesture_id": request.headers.get("X-Gesture-Id", "")[:64],
+        "gesture_id": _printable(request.headers.get("X-Gesture-Id", "")[:64]),
         "address": request.META.get("REMOTE_ADDR", ""),
     }
     if not user.is_authenticated:
         return Actor(kind=ActorKind.ANONYMOUS, **common)
     return Actor(kind=ActorKind.USER, id=str(user.pk), name=user.get_username(), role=role_of(user), **common)
+
+
+def _printable(sent: str) -> str:
+    """Without what PostgreSQL refuses to store: whoever sends a NUL along would leave no event."""
+    return "".join(character for character in sent if character.isprintable())
 
 
 def actor_of_socket(scope: Mapping[str, Any]) -> Actor:

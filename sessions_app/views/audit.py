@@ -9,7 +9,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from sessions_app.events.actors import Actor
-from sessions_app.forms import AuditForm
+from sessions_app.forms import AuditForm, StreamForm
 from sessions_app.permissions import Action, actor_of, require
 from sessions_app.rendering.audit import OpenedEvent, audit_lines, opened_event
 from sessions_app.selectors import audit, audit_event, audit_filters, audit_streams
@@ -87,7 +87,7 @@ def audit_verify(request: PageRequest) -> HttpResponse:
     run = _step(request, actor) if request.method == "POST" else None
     context: dict[str, object] = {
         "run": run if run and not run.is_done else None,
-        "page": audit_streams.streams_page(after=request.GET.get("after", "")[:80]),
+        "page": audit_streams.streams_page(after=StreamForm(request.GET).text("after")),
         "last": audit_streams.last_verification(),
         "log": audit_streams.summary(),
     }
@@ -98,7 +98,7 @@ def audit_verify(request: PageRequest) -> HttpResponse:
 def audit_verify_stream(request: PageRequest) -> HttpResponse:
     """Verifies one stream and says at once what came of it."""
     actor = _admin(request)
-    stream = request.POST.get("stream", "")[:80]
+    stream = StreamForm(request.POST).text("stream")
     verdict = verification.verify_one(actor=actor, stream=stream)
     if verdict.broken_at is None:
         messages.success(request, f"{stream}: all {verdict.events:,} events are as they were written.")

@@ -55,3 +55,11 @@ async def test_a_socket_that_another_site_opens_is_refused_and_written_down():
     event = await Event.objects.aget(type="access.refused")
     assert (event.target_kind, event.target_id, event.actor_kind) == ("socket", "/ws/sessions/", "anonymous")
     assert event.reason == "A page of http://evil.example\\xff wanted to open a socket."
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_what_no_database_holds_does_not_keep_a_refused_socket_out_of_the_log():
+    headers = [(b"origin", b"http://evil.example\0"), (b"host", b"127.0.0.1:8000")]
+    assert (await WebsocketCommunicator(application, "/ws/%00", headers=headers).connect())[0] is False
+    event = await Event.objects.aget(type="access.refused")
+    assert "\0" not in event.reason + event.target_id

@@ -120,5 +120,22 @@ def test_a_forged_address_of_the_list_is_400_in_words(operator, client, query):
     assert re.search("Clear it|Start again", answer.content.decode())
 
 
+def test_a_gesture_that_no_database_holds_hides_no_wrong_password(db, client):
+    client.post(reverse("sign-in"), {"username": "nobody", "password": "wrong"}, headers={"X-Gesture-Id": "click\0-1\u202e"})
+    assert Event.objects.get(type="user.sign_in_failed").gesture_id == "click-1"
+
+
+@pytest.mark.parametrize("stream", ["\0", "security\0", "x" * 200, ""])
+def test_a_stream_that_can_not_be_is_400_in_words(admin, client, stream):
+    client.force_login(admin)
+    for answer in (
+        client.post(reverse("audit-verify-stream"), {"stream": stream}),
+        client.get(reverse("audit-verify"), {"after": stream or "\0"}),
+    ):
+        assert answer.status_code == 400
+        assert "stream" in answer.content.decode()
+    assert not Event.objects.filter(type="audit.verified").exists()
+
+
 def test_a_wrong_host_is_refused(db):
     assert Client(headers={"host": "evil.example"}).get("/sign-in/").status_code == 400
