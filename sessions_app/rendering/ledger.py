@@ -88,5 +88,20 @@ def event_line(event: Event) -> EventLine:
 def facts_of(event: Event) -> str:
     """What the payload says, in the order in which it was written down; what is empty or said elsewhere is left out."""
     payload = event.payload if isinstance(event.payload, dict) else {}
-    facts = [f"{key.replace('_', ' ')} {value}" for key, value in payload.items() if value not in _NOTHING and key not in _SAID_ELSEWHERE]
+    facts = [
+        f"{key.replace('_', ' ')} {_words_of(value)}"
+        for key, value in payload.items()
+        if value not in _NOTHING and key not in _SAID_ELSEWHERE
+    ]
     return " · ".join(facts)
+
+
+def _words_of(value: object) -> str:
+    """A value of a payload as a person would write it, not as a program does."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, dict):
+        return ", ".join(f"{str(key).replace('_', ' ')} {_words_of(inner)}" for key, inner in value.items())
+    if isinstance(value, list | tuple):
+        return ", ".join(map(_words_of, value))
+    return "none" if value is None else str(value)
