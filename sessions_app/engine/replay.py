@@ -11,11 +11,12 @@ from sessions_app.engine.counting import estimate_text
 from sessions_app.engine.entries import Checkpoint
 from sessions_app.engine.library import checkpoint_of, to_its_end
 from sessions_app.engine.policy import Policy
+from sessions_app.engine.probes import Probe, probe
 from sessions_app.engine.run import Task
 from sessions_app.engine.shapes import EntryShape
 from sessions_app.engine.steps import Commit, Summariser
-from sessions_app.engine.summarising import Load
-from sessions_app.engine.terms import CoverageStatus, Outcome, Role, Rung, Trigger
+from sessions_app.engine.summarising import Load, Reading
+from sessions_app.engine.terms import CoverageStatus, Outcome, Role, Rung, SegmentKind, Trigger
 
 LEAST_GROWTH = 0.05
 """Of the trigger: by so much a view must grow after an attempt that came to nothing before there is another one."""
@@ -48,6 +49,7 @@ class Replay(msgspec.Struct, frozen=True, kw_only=True):
     facts: int = 0  # of everything that the last checkpoint folded
     facts_in_view: int = 0
     facts_by_summary: int = 0  # of these, in the summary itself
+    probes: tuple[Probe, ...] = ()  # questions about what was folded, put to the view at the end
 
     @property
     def summary_tokens(self) -> int:
@@ -58,6 +60,11 @@ class Replay(msgspec.Struct, frozen=True, kw_only=True):
     def retained(self) -> float | None:
         """The share of facts that the final view still holds; None where nothing was folded."""
         return self.facts_in_view / self.facts if self.facts else None
+
+    @property
+    def probe_score(self) -> float | None:
+        """The share of questions whose answer the final view holds; None where nothing was folded."""
+        return sum(one.found for one in self.probes) / len(self.probes) if self.probes else None
 
 
 def replay(
@@ -171,7 +178,25 @@ class _Walk:
             facts=facts,
             facts_in_view=in_view,
             facts_by_summary=by_summary,
+            probes=self._probes(),
         )
+
+    def _probes(self) -> tuple[Probe, ...]:
+        """Asks about all that was folded, of the view at the end. One more pass over the history."""
+        folded, last = self._folded, self._last
+        if folded is None or last is None:
+            return ()
+        reading = Reading(self._load, len(self._shapes), lambda: None)
+        reading.state_before(folded.boundary_index)
+        carried = [segment.first for segment in last.segments if segment.kind is SegmentKind.ENTRY and segment.first is not None]
+        cleared = frozenset(last.cleared)
+        stands = (
+            part.text
+            for entry in reading.tail(carried, folded.boundary_index)
+            if entry.is_sendable and not entry.off_branch and entry.index not in cleared
+            for part in entry.parts
+        )
+        return probe(reading.facts(), (folded.block, *stands))
 
 
 def _replayed(made: Commit, at: int, trigger: Trigger) -> Replayed:

@@ -1,10 +1,14 @@
 """A recorded history once more: which compactions there would have been under another policy."""
 
+from collections import Counter
+
 import pytest
 
 from sessions_app.engine import view
 from sessions_app.engine.extractive import ExtractiveSummariser
+from sessions_app.engine.facts import Fact, FactClass, Facts
 from sessions_app.engine.policy import Policy
+from sessions_app.engine.probes import OF_EACH_CLASS, probe
 from sessions_app.engine.replay import Replay, replay
 from sessions_app.engine.shapes import shape_of
 from sessions_app.engine.terms import Trigger
@@ -64,6 +68,36 @@ def test_what_the_final_view_retains_is_counted_over_everything_that_was_folded(
     told = replayed(clear_results=False)
     assert 0 < told.facts_by_summary <= told.facts_in_view <= told.facts
     assert told.retained == told.facts_in_view / told.facts
+
+
+def test_the_probe_asks_as_many_of_each_class_over_the_whole_of_what_was_folded():
+    told = replayed(120, clear_results=False)
+    folded = max(one.boundary_index for one in told.compactions)
+    of_class = Counter(one.fact.kind for one in told.probes)
+    assert max(of_class.values()) == OF_EACH_CLASS
+    assert all(one.fact.index < folded for one in told.probes)
+    asks = [one.fact.index for one in told.probes if one.fact.kind is FactClass.ASK]
+    assert asks[0] < folded / 4 < folded * 3 / 4 < asks[-1]
+
+
+def test_a_view_that_says_less_answers_fewer_of_the_same_questions():
+    facts = Facts(
+        found=(
+            Fact(FactClass.FILE_EDITED, "src/cart/total.py", 1),
+            Fact(FactClass.NUMBER, "250 ms", 2),
+            Fact(FactClass.CONSTRAINT, "Never round the totals before the discount.", 3),
+        )
+    )
+    whole = probe(facts, ["I changed total.py. It took 250 ms.", "Never round totals before the discount was taken."])
+    assert all(one.found for one in whole)
+    less = probe(facts, ["It took 250 ms."])
+    assert [one.question for one in less] == [one.question for one in whole]
+    assert [one.fact.kind for one in less if one.found] == [FactClass.NUMBER]
+    assert not any(one.found for one in probe(facts, ["It took 1250 ms, in subtotal.py."]))
+
+
+def test_without_a_compaction_nothing_is_asked():
+    assert replayed(3, window=1_000_000).probe_score is None
 
 
 @pytest.mark.parametrize("times", [1, 2])

@@ -21,6 +21,8 @@ def test_replay_sets_policies_side_by_side_and_stores_nothing(tmp_path):
     assert early["differs"] == {"threshold_pct": 0.4}
     assert len(early["compactions"]) > len(late["compactions"])
     assert early["tokens_sent"] < late["tokens_sent"]
+    assert early["probe_score"] == sum(one["found"] for one in early["probes"]) / len(early["probes"])
+    assert all(one["question"].endswith(f"at entry {one['entry']}?") for one in early["probes"])
     assert json.loads(err.splitlines()[0])["policy"] == "late"
     assert not Compaction.objects.exists()
 

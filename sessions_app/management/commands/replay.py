@@ -29,6 +29,7 @@ COLUMNS = (
     Column("FINAL", rank=1, right=True),
     Column("SUMMARIES", rank=4, right=True),
     Column("FACTS KEPT", rank=3, right=True),
+    Column("PROBES", rank=3, right=True),
     Column("TOO LARGE", rank=5, right=True),
 )
 
@@ -100,6 +101,11 @@ def replay_shape(one: ReplayedPolicy, current: Policy) -> Shape:
         "too_large": told.too_large,
         "not_possible": told.not_possible,
         "facts": {"total": told.facts, "in_view": told.facts_in_view, "by_summary": told.facts_by_summary},
+        "probe_score": told.probe_score,
+        "probes": [
+            {"question": one.question, "answer": one.fact.text, "class": one.fact.kind.value, "entry": one.fact.index, "found": one.found}
+            for one in told.probes
+        ],
         "compactions": [msgspec.to_builtins(made) for made in told.compactions],
     }
 
@@ -149,6 +155,8 @@ def _value(text: str) -> object:
 def _cells(one: ReplayedPolicy) -> tuple[object, ...]:
     told = one.replay
     kept = "" if told.retained is None else f"{told.facts_in_view:,}/{told.facts:,} ({told.retained:.0%})"
+    score = told.probe_score
+    probed = "" if score is None else f"{sum(probe.found for probe in told.probes)}/{len(told.probes)} ({score:.0%})"
     return (
         one.name,
         f"{one.trigger_tokens:,}",
@@ -159,5 +167,6 @@ def _cells(one: ReplayedPolicy) -> tuple[object, ...]:
         f"{told.final:,}",
         f"{told.summary_tokens:,}",
         kept,
+        probed,
         f"{told.too_large:,}",
     )
