@@ -94,6 +94,9 @@ def planning_rows(line: Line) -> Iterator[Row]:
         yield _row("C3", "view after a compaction, in memory", took, "ms", "≤ 5 ms", took <= 5, facts=line)
     if line.get("what") == "view_from_store_long":
         yield _row("C3 store", "the same from the store", line["cpu_ms"], "ms", "aim 30 ms", None, facts=line)
+    if line.get("what") == "tokens_of_session":
+        took = line["cpu_ms"]
+        yield _row("C4", f"tokens of a session of {line['entries']:,} entries, warm", took, "ms", "≤ 20 ms", took <= 20, facts=line)
 
 
 def import_rows(line: Line) -> Iterator[Row]:
