@@ -16,6 +16,9 @@ SUGGESTED = {
 }
 """Names to choose from; any other model of these providers may be named as well."""
 
+MAX_WINDOW_DIGITS = 12
+"""More are no window: without a bound Python itself refuses to read them, in words of its own."""
+
 
 class UnusableModel(ValueError):  # noqa: N818  it says what is the matter
     """Nobody answers under this name here. The text says why, and what to do."""
@@ -33,7 +36,7 @@ def parse_model(name: str) -> tuple[str, str, int | None]:
     Raises `UnusableModel`.
     """
     bare, _, window = name.partition("@")
-    if bare == scripted_model.NAME and (not window or window.isdecimal()):
+    if bare == scripted_model.NAME and (not window or (window.isdecimal() and len(window) <= MAX_WINDOW_DIGITS)):
         return scripted_model.NAME, scripted_model.NAME, int(window) if window else None
     try:
         model, tokens = model_of(name)

@@ -30,7 +30,7 @@ from sessions_app.providers.turn_models import UnusableModel, parse_model
 from sessions_app.selectors import plans
 from sessions_app.services import signals
 from sessions_app.services.compactions.revert import UnknownGeneration
-from sessions_app.services.turns.sessions import AGENT
+from sessions_app.services.turns.sessions import AGENT, WINDOWS
 
 CHUNK = 5_000
 """Entries that one transaction copies: no other writer waits longer than that takes."""
@@ -101,6 +101,8 @@ def _begin(session: Session, chosen: Compaction | None, model: str, title: str, 
             columns["provider"], columns["model"], window = parse_model(model.strip())
         except UnusableModel as error:
             raise InvalidFork("model", str(error)) from error
+        if window is not None and not WINDOWS[0] <= window <= WINDOWS[1]:
+            raise InvalidFork("model", f"A window has {WINDOWS[0]:,} to {WINDOWS[1]:,} tokens, not {window:,}.")
         kind = SessionKind.INLINE
         columns |= {"agent": AGENT, "agent_version": "", "window_override": window or session.window_override, "window_reported": None}
     identifier = new_id()

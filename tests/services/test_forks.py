@@ -158,3 +158,12 @@ def test_a_fork_that_fails_halfway_leaves_nothing_behind(support_actor, twice, m
         fork(actor=support_actor, session=twice)
     assert Session.objects.count() == 1
     assert Entry.objects.count() == twice.entry_count
+
+
+@pytest.mark.parametrize("model", ["scripted@1", "scripted@99999999999", "scripted@" + "9" * 5_000])
+def test_a_fork_with_a_window_that_no_session_may_have_is_refused_in_words(support_actor, model):
+    session = long_session()
+    with pytest.raises(InvalidFork, match="Nothing was made") as refusal:
+        fork(actor=support_actor, session=session, model=model)
+    assert refusal.value.field == "model"
+    assert Session.objects.count() == 1
