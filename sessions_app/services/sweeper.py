@@ -5,13 +5,16 @@ It may run in several processes at once: every change is a conditional one.
 
 import time
 import uuid
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, fields
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import TypeVar
 
+import structlog
 from django.conf import settings
-from django.db import transaction
+from django.db import InterfaceError, OperationalError, transaction
 from django.db.models import Q
 from django.db.models.functions import Coalesce, Now
 
@@ -30,6 +33,9 @@ from sessions_app.services.imports.lost import settle_lost_imports
 from sessions_app.services.sign_in_store import forget_ended
 from sessions_app.services.throttle import forget_old_failures
 from sessions_app.services.turns import sweeping as turns
+
+logger = structlog.get_logger(__name__)
+_Found = TypeVar("_Found")
 
 SWEEPER = system_actor("sweeper")
 EVERY_S = 10
@@ -81,30 +87,44 @@ class SweepReport:
 
 
 def sweep(*, at_start: bool = False) -> SweepReport:
-    """One round. `at_start`: the queue of this process is new, so that whatever waits must be queued again at once."""
+    """One round. `at_start`: the queue of this process is new, so that whatever waits must be queued again at once.
+
+    A step that fails is logged and holds up no other one. Raises `django.db.Error` where the database is away.
+    """
     unclaimed_s = 0 if at_start else UNCLAIMED_S
-    imports_taken_up, imports_failed = settle_lost_imports(SWEEPER) if _CLOCK.is_steady() else (0, 0)
-    return SweepReport(
-        set_right=_set_right(),
-        lost=_end_lost(),
-        expired=_end_expired(),
-        started=_start_waiting(),
-        requeued=_requeue(unclaimed_s),
-        imports_failed=imports_failed,
-        imports_taken_up=imports_taken_up,
-        imports_requeued=_requeue_imports(0 if at_start else IMPORT_UNCLAIMED_S),
-        uploads_removed=_remove_orphans() if at_start else 0,
-        idled=_idle_quiet_sessions(),
-        turns_lost=turns.end_lost(SWEEPER),
-        turns_requeued=turns.requeue(unclaimed_s),
-        drafts_ended=drafts.end_stale(actor=SWEEPER),
-        flushes_lost=memory_flush.end_lost(),
-        repairs_queued=memory_flush.requeue_repairs(),
-        indexed=search_index.index_lagging(for_s=INDEX_S),
-        policies_spread=policies.spread(for_s=SPREAD_S),
-        sign_ins_ended=forget_ended(),
-        failures_forgotten=forget_old_failures(),
-    )
+    is_steady = _CLOCK.is_steady()
+    steps: dict[str, Callable[[], int]] = {
+        "set_right": _set_right,
+        "lost": _end_lost,
+        "expired": _end_expired,
+        "started": _start_waiting,
+        "requeued": lambda: _requeue(unclaimed_s),
+        "imports_requeued": lambda: _requeue_imports(0 if at_start else IMPORT_UNCLAIMED_S),
+        "uploads_removed": lambda: _remove_orphans() if at_start else 0,
+        "idled": _idle_quiet_sessions,
+        "turns_lost": lambda: turns.end_lost(SWEEPER),
+        "turns_requeued": lambda: turns.requeue(unclaimed_s),
+        "drafts_ended": lambda: drafts.end_stale(actor=SWEEPER),
+        "flushes_lost": memory_flush.end_lost,
+        "repairs_queued": memory_flush.requeue_repairs,
+        "indexed": lambda: search_index.index_lagging(for_s=INDEX_S),
+        "policies_spread": lambda: policies.spread(for_s=SPREAD_S),
+        "sign_ins_ended": forget_ended,
+        "failures_forgotten": forget_old_failures,
+    }
+    taken_up, failed = _tried("imports_taken_up", lambda: settle_lost_imports(SWEEPER) if is_steady else (0, 0), (0, 0))
+    counts = {name: _tried(name, step, 0) for name, step in steps.items()}
+    return SweepReport(imports_taken_up=taken_up, imports_failed=failed, **counts)
+
+
+def _tried(name: str, step: Callable[[], _Found], otherwise: _Found) -> _Found:
+    try:
+        return step()
+    except (OperationalError, InterfaceError):
+        raise
+    except Exception:
+        logger.exception("sweep_step_failed", step=name)
+        return otherwise
 
 
 class _Clock:
