@@ -220,9 +220,10 @@ def test_an_empty_answer_is_a_failure_and_no_entry(served, support_actor):
     assert [role for role, _ in said(session)] == ["user", "notice"]
 
 
-def test_a_call_of_a_tool_is_stored_and_waits_and_the_next_message_closes_it(served, support_actor):
+@pytest.mark.parametrize("call_id", ["call_1", "call_" + "x" * 300])
+def test_a_call_of_a_tool_is_stored_and_waits_and_the_next_message_closes_it(served, support_actor, call_id):
     session, server = served
-    server.script(call("read_file", path="/etc/hosts"), say("Without it, then."))
+    server.script(call("read_file", call_id, path="/etc/hosts"), say("Without it, then."))
     turn = send(actor=support_actor, session=session, text="Read the file")
     run_all(session)
     assert (fresh(turn).status, turn.reason) == (TurnStatus.COMPLETED, "wants_tools")
@@ -235,6 +236,7 @@ def test_a_call_of_a_tool_is_stored_and_waits_and_the_next_message_closes_it(ser
     assert [role for role, _ in said(session)][3:] == ["tool", "user", "assistant"]
     kinds = [block.kind for block in server.prompts[-1].blocks]
     assert ("call" in kinds, "result" in kinds) == (True, True)
+    assert {part.call_id for entry in plans.load_entries(session.pk) for part in entry.parts if part.call_id} == {call_id}
 
 
 def fill(actor, session: Session, server: ModelServer, turns: int = 6) -> None:

@@ -9,7 +9,7 @@ from django.db.models import QuerySet
 from django.db.models.functions import Coalesce, Now
 
 from sessions_app import queue
-from sessions_app.engine.entries import Part
+from sessions_app.engine.entries import Part, decode_parts
 from sessions_app.engine.terms import Kind, PartKind, Role, Status
 from sessions_app.events import log
 from sessions_app.events.types import EventType
@@ -100,7 +100,8 @@ def _unanswered(session: Session) -> list[Draft]:
     last = Entry.objects.filter(session_id=session.pk, role=Role.ASSISTANT, kind=Kind.CALL).order_by("-index").first()
     if last is None:
         return []
-    calls = [call_id for call_id in (last.call_id, *last.more_call_ids) if call_id]
+    # From the parts: the columns keep the beginning of a long id, and a result must bear the whole of it.
+    calls = list(dict.fromkeys(part.call_id for part in decode_parts(last.parts) if part.kind is PartKind.CALL and part.call_id))
     return [
         Draft(
             role=Role.TOOL,

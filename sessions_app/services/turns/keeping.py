@@ -37,9 +37,11 @@ class Incoming:
             count = len(self._pieces)
             if count == self._stored:
                 return
-            text = "".join(self._pieces)
+            pieces, text = self._pieces, "".join(self._pieces)
         claims.write_answer(self._held, storable(text))
-        self._stored = count
+        with self._lock:
+            if self._pieces is pieces:  # else it began anew meanwhile, and what was stored is to be written over
+                self._stored = count
         # The row itself says how far it is: an event for each piece would drown the log in them.
         poke_session(str(self._held.session_id), 0)
 
