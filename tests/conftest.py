@@ -49,6 +49,14 @@ def empty_cache() -> None:
     cache.clear()
 
 
+@pytest.fixture(autouse=True)
+def keepers_that_can_see(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A keeper's own connection sees nothing of a test's open transaction, and would take the attempt beside it for lost."""
+    mark = request.node.get_closest_marker("django_db")
+    if "transactional_db" not in request.fixturenames and not (mark is not None and mark.kwargs.get("transaction")):
+        monkeypatch.setattr("sessions_app.services.compactions.keeper.POLL_S", 3_600)
+
+
 def make_user(name: str, group: str | None) -> User:
     user = User.objects.create_user(name, password=PASSWORD)
     if group:

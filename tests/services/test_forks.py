@@ -25,7 +25,7 @@ def _queue_of_nobody(monkeypatch):
 def compacted(actor, session: Session) -> Compaction:
     compaction = request(actor=actor, session=fresh(session)).compaction
     run_compaction(compaction.pk)
-    assert fresh(compaction).generation, compaction.explanation
+    assert fresh(compaction).generation, fresh(compaction).explanation
     return compaction
 
 
