@@ -2,19 +2,17 @@
 
 import errno
 import sys
-from collections.abc import Awaitable, Callable
 
-from asgiref.sync import iscoroutinefunction, markcoroutinefunction
 from django.core.exceptions import BadRequest
 from django.db import DatabaseError, InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse
-from django.http.response import HttpResponseBase
 from django.template.loader import render_to_string
 from django.views.decorators.csrf import requires_csrf_token
 
 from sessions_app.engine.policy import PolicyError
 from sessions_app.permissions import ActionRefused, NoAccess, actor_of
 from sessions_app.services.access import record_refusal
+from sessions_app.views.middleware import EitherWay
 from sessions_app.views.pages import render_page, wants_fragment
 
 TEMPLATE = "errors/error.html"
@@ -51,19 +49,8 @@ def _marked(request: HttpRequest, response: HttpResponse) -> HttpResponse:
     return response
 
 
-class Refusals:
+class Refusals(EitherWay):
     """Middleware that answers what the gates raise: `NoAccess` with 404, `ActionRefused` with 403, bad input with 400."""
-
-    sync_capable = True
-    async_capable = True
-
-    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase | Awaitable[HttpResponseBase]]) -> None:
-        self.get_response = get_response
-        if iscoroutinefunction(get_response):
-            markcoroutinefunction(self)
-
-    def __call__(self, request: HttpRequest) -> HttpResponseBase | Awaitable[HttpResponseBase]:
-        return self.get_response(request)
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
         match exception:

@@ -1,14 +1,12 @@
 """How much a request may carry, said in a sentence before anything of it is looked at."""
 
-from collections.abc import Awaitable, Callable
-
-from asgiref.sync import iscoroutinefunction, markcoroutinefunction
+from asgiref.sync import iscoroutinefunction
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
-from django.http.response import HttpResponseBase
 from django.template.loader import render_to_string
 
 from sessions_app.views.errors import TEMPLATE
+from sessions_app.views.middleware import Answer, EitherWay
 
 UPLOADS = "/imports/"
 FRAME_BYTES = 1_000_000
@@ -20,18 +18,10 @@ def largest_body(path: str) -> int:
     return (settings.UPLOAD_MAX_BYTES if path.startswith(UPLOADS) else settings.DATA_UPLOAD_MAX_MEMORY_SIZE) + FRAME_BYTES
 
 
-class BoundedBodies:
+class BoundedBodies(EitherWay):
     """Middleware that answers 413 by what a request says of its length. The server throws away what is longer, see `project`."""
 
-    sync_capable = True
-    async_capable = True
-
-    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase | Awaitable[HttpResponseBase]]) -> None:
-        self.get_response = get_response
-        if iscoroutinefunction(get_response):
-            markcoroutinefunction(self)
-
-    def __call__(self, request: HttpRequest) -> HttpResponseBase | Awaitable[HttpResponseBase]:
+    def __call__(self, request: HttpRequest) -> Answer:
         length = request.META.get("CONTENT_LENGTH") or "0"
         if length.isdecimal() and int(length) > largest_body(request.path):
             refused = _refusal(request)

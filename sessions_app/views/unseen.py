@@ -1,27 +1,20 @@
 """Every page shows what hides in the text on it, wherever that came from: titles, names, branches, snippets, rows of the log."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable
 from typing import cast
 
-from asgiref.sync import iscoroutinefunction, markcoroutinefunction
+from asgiref.sync import iscoroutinefunction
 from django.http import HttpRequest
 from django.http.response import HttpResponse, HttpResponseBase
 
 from sessions_app.engine.unseen import shown_page
+from sessions_app.views.middleware import Answer, EitherWay
 
 
-class VisibleText:
+class VisibleText(EitherWay):
     """Middleware. No page of ours needs a character that nobody sees, so that none has to be told from those of a transcript."""
 
-    sync_capable = True
-    async_capable = True
-
-    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase | Awaitable[HttpResponseBase]]) -> None:
-        self.get_response = get_response
-        if iscoroutinefunction(get_response):
-            markcoroutinefunction(self)
-
-    def __call__(self, request: HttpRequest) -> HttpResponseBase | Awaitable[HttpResponseBase]:
+    def __call__(self, request: HttpRequest) -> Answer:
         answer = self.get_response(request)
         if iscoroutinefunction(self.get_response):
             return _awaited(cast("Awaitable[HttpResponseBase]", answer))
