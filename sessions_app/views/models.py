@@ -13,7 +13,7 @@ from sessions_app.models import Session, SessionKind
 from sessions_app.permissions import Action
 from sessions_app.selectors import model_choices, session_page
 from sessions_app.services import model_choice
-from sessions_app.services.compactions.request import SessionBusy
+from sessions_app.services.compactions.request import CompactUnavailable, SessionBusy
 from sessions_app.services.compactions.revert import CompactionUnderWay
 from sessions_app.turn_forms import ModelForm
 from sessions_app.views.pages import PageRequest, render_page
@@ -36,7 +36,7 @@ def model_choose(request: PageRequest, session_id: uuid.UUID) -> HttpResponse:
     except model_choice.InvalidChoice as error:
         form.add_error(error.field, str(error))
         return _page(request, session, form, status=422)
-    except (SessionBusy, CompactionUnderWay) as error:
+    except (SessionBusy, CompactionUnderWay, CompactUnavailable) as error:
         return _page(request, session, form, refusal=str(error), status=409)
     if refusal:
         return _page(request, session, form, refusal=refusal, status=409)

@@ -90,6 +90,14 @@ def test_while_a_turn_is_open_nothing_is_switched(support_page, held):
     assert (answer.status_code, "A turn of this session is open. Nothing was changed." in answer.content.decode()) == (409, True)
 
 
+def test_where_a_compaction_is_not_to_be_had_the_page_says_so(support_page, held):
+    Session.objects.filter(pk=held.pk).update(model="", provider="")
+    set_policy(held, require_model=True)
+    answer = support_page.post(url(held), {"model": "scripted", "window": "8000"})
+    assert (answer.status_code, "compact is unavailable" in answer.content.decode()) == (409, True)
+    assert fresh(held).model == ""
+
+
 def test_the_window_of_a_session_that_an_agent_holds_can_be_set_and_given_back(support_page):
     session = long_session(40, model="claude-sonnet-4", window_override=None, window_reported=200_000)
     assert "Models to choose from" not in support_page.get(url(session)).content.decode()
