@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import BinaryIO, cast
 
 from sessions_app.events.actors import Actor
+from sessions_app.models import SessionKind
 from sessions_app.readers.base import SourceReading
 from sessions_app.services.imports.growth import GrowingReading, OpenSource
 from sessions_app.services.imports.outcomes import SourceOutcome, SourceState
@@ -119,7 +120,15 @@ class WatchedFiles:
 
         with self._lock:
             self._open.pop(path, None)
-        return import_source(actor=self._actor, path=path, name=str(path), cancelled=self._cancelled, until=until, keep=keep)
+        return import_source(
+            actor=self._actor,
+            path=path,
+            name=str(path),
+            cancelled=self._cancelled,
+            until=until,
+            keep=keep,
+            kind=SessionKind.OBSERVED,
+        )
 
     def _keep(self, path: Path, source: OpenSource) -> None:
         with self._lock:

@@ -37,13 +37,13 @@ def side_chains_of(parent: Session) -> dict[str, Session]:
     return {session.source_key: session for session in Session.objects.filter(_below(parent.source_key))}
 
 
-def make(source_key: str, *, agent: str, title: str, parent: Session | None = None) -> Session:
+def make(source_key: str, *, agent: str, title: str, kind: SessionKind, parent: Session | None = None) -> Session:
     """A new session, not stored yet. It is incomplete: no list shows it until its import ends."""
     return Session(
         source_key=source_key,
         title=title[:300] or "Untitled session",
         agent=agent,
-        kind=SessionKind.IMPORTED,
+        kind=kind,
         is_complete=False,
         parent=parent,
         relation=SessionRelation.SUB_AGENT if parent else "",

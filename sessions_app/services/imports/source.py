@@ -8,7 +8,7 @@ from typing import BinaryIO, cast
 from django.db import DatabaseError, IntegrityError, InterfaceError, OperationalError
 
 from sessions_app.events.actors import Actor
-from sessions_app.models import Session, SourceFile
+from sessions_app.models import Session, SessionKind, SourceFile
 from sessions_app.readers.base import Reader, SourceReading
 from sessions_app.readers.detect import HEAD_BYTES, MAX_FIRST_LINE, known_formats, reader_for
 from sessions_app.readers.others import looks_like
@@ -41,12 +41,14 @@ def import_source(
     cancelled: Callable[[], bool],
     until: int | None = None,
     keep: Callable[[SourceReading, SourceWriter], None] = lambda _reading, _writer: None,
+    kind: SessionKind = SessionKind.IMPORTED,
 ) -> SourceOutcome:
     """Imports one file, or brings its session up to date. Errors come back as a failed outcome, in a sentence;
     a file that is no session comes back as skipped.
 
     `name` is what people gave; of an upload (`is_staged`) the path itself says nothing. `until`: the bytes behind it wait.
     `keep` is given what read and wrote a source that was taken in, so that it can go on when the file grows.
+    `kind`: what a session is that is new.
     """
     label = name or str(path)
     try:
@@ -54,6 +56,7 @@ def import_source(
             file = opened if until is None else cast("BinaryIO", UpTo(opened, until))
             job = _SourceImport(actor, file, path, label, is_staged=is_staged, progress=progress, cancelled=cancelled)
             job.keep = keep
+            job.kind = kind
             try:
                 with unmapped(job.size):
                     return job.run()
@@ -119,6 +122,7 @@ class _SourceImport:
         self.progress = progress
         self.cancelled = cancelled
         self.keep: Callable[[SourceReading, SourceWriter], None] = lambda _reading, _writer: None
+        self.kind = SessionKind.IMPORTED
         self.size = file.seek(0, os.SEEK_END)
         self.written_ns = os.fstat(file.fileno()).st_mtime_ns
 
@@ -145,7 +149,7 @@ class _SourceImport:
         session = identity.find(key)
         if session is None:
             parent = identity.parent_of(reader.name, who)
-            made = identity.make(key, agent=reader.name, title=Path(self.reader_path).stem, parent=parent)
+            made = identity.make(key, agent=reader.name, title=Path(self.reader_path).stem, kind=self.kind, parent=parent)
             return made, None, SourceState.NEW
         stored = session.source_files.order_by("-version", "-imported_at").first()
         return session, stored, sources.compare(self.file, self.size, stored)
@@ -170,7 +174,7 @@ class _SourceImport:
         source = sources.open_source_row(session, self.path, state, stored, (reader.name, reader.version))
         start = sources.cut_last_frame(source, self.file) if state is SourceState.GROWN else 0
         source.path = self.path
-        lanes = _LaneOpener(session, source, agent=reader.name)
+        lanes = _LaneOpener(session, source, agent=reader.name, kind=self.kind)
         self.file.seek(0)
         writer = SourceWriter(actor=self.actor, source=source, reading=reading, open_lane=lanes, framer=Framer(start=start))
         writer.lane("")
@@ -213,10 +217,11 @@ class _SourceImport:
 class _LaneOpener:
     """Opens the lane of the session itself, or of one of its side chains."""
 
-    def __init__(self, session: Session, source: SourceFile, *, agent: str) -> None:
+    def __init__(self, session: Session, source: SourceFile, *, agent: str, kind: SessionKind) -> None:
         self.session = session
         self.source = source
         self.agent = agent
+        self.kind = kind
         self.known: dict[str, Session] | None = None  # looked up when the first side chain begins
 
     def __call__(self, child_key: str) -> Lane:
@@ -230,7 +235,7 @@ class _LaneOpener:
         if self.known is None:
             self.known = identity.side_chains_of(self.session)
         key = identity.child_key_of(self.session, child_key)
-        return self.known.get(key) or identity.make(key, agent=self.agent, title="Side chain", parent=self.session)
+        return self.known.get(key) or identity.make(key, agent=self.agent, title="Side chain", kind=self.kind, parent=self.session)
 
 
 def _notes(state: SourceState, source: SourceFile) -> list[str]:
