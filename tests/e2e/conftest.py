@@ -27,7 +27,8 @@ ARGUMENTS = [
     "--disable-component-update",
     "--disable-sync",
 ]
-PATIENCE_MS = 10_000
+PATIENCE_MS = 30_000
+"""A busy machine takes its time; what never comes is waited for no longer than this."""
 
 
 @pytest.fixture(scope="session")

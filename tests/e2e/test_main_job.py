@@ -73,7 +73,7 @@ def test_everybody_on_the_session_and_in_the_list_sees_a_compaction_live_until_i
         job(page).get_by_text(re.compile(r"^[12] of \d+$")).wait_for()
     listed.get_by_role("row").filter(has_text=TITLE).get_by_text(re.compile(r"chunk \d+ of \d+")).wait_for()
     for page in (ana, olga):
-        result(page).wait_for(timeout=30_000)
+        result(page).wait_for()
         result(page).get_by_text("committed").wait_for()
         page.get_by_role("log").get_by_text(re.compile("summarised|compacted", re.IGNORECASE)).first.wait_for()
     compaction = Compaction.objects.get(session=slow, lineage="console")
@@ -105,7 +105,7 @@ def test_cancelling_ends_the_run_for_everybody_and_changes_nothing(open_as, supp
     assert job(olga).get_by_role("button", name="Cancel").count() == 0 or not job(olga).get_by_role("button", name="Cancel").is_visible()
     job(ana).get_by_role("button", name="Cancel").click()
     for page in (ana, olga):
-        result(page).get_by_text("cancelled").first.wait_for(timeout=5_000)
+        result(page).get_by_text("cancelled").first.wait_for()
     slow.refresh_from_db()
     assert slow.active_console is None
     assert slow.running is None
@@ -118,7 +118,7 @@ def test_a_reload_in_mid_run_shows_where_it_stands_and_what_follows(open_as, sup
     job(page).get_by_text(re.compile(r"^[12] of \d+$")).wait_for()
     page.reload()
     job(page).get_by_text(re.compile(r"^\d of \d+$")).wait_for()
-    result(page).get_by_text("committed").wait_for(timeout=30_000)
+    result(page).get_by_text("committed").wait_for()
 
 
 def test_after_a_lost_connection_the_page_catches_up_by_itself(open_as, support, operator, slow, watch):
@@ -129,9 +129,9 @@ def test_after_a_lost_connection_the_page_catches_up_by_itself(open_as, support,
     start(ana)
     job(olga).wait_for()
     olga.context.set_offline(True)
-    result(ana).get_by_text("committed").wait_for(timeout=30_000)
+    result(ana).get_by_text("committed").wait_for()
     olga.context.set_offline(False)
-    result(olga).get_by_text("committed").wait_for(timeout=20_000)
+    result(olga).get_by_text("committed").wait_for()
 
 
 def test_the_view_can_be_set_back_to_what_it_was(open_as, support, quick):

@@ -37,7 +37,7 @@ def test_a_generation_is_restored_from_the_ledger_after_it_was_reverted(open_as,
     page.goto(f"/sessions/{slow.pk}/")
     page.keyboard.press("c")
     page.get_by_role("dialog").get_by_role("button", name=re.compile("^Compact")).click()
-    page.get_by_role("region", name=re.compile("^Result of compaction")).wait_for(timeout=30_000)
+    page.get_by_role("region", name=re.compile("^Result of compaction")).wait_for()
     page.locator(".split--split").wait_for()  # the address names no layout, so the two histories now stand side by side
     page.get_by_role("link", name="Revert").first.click()
     page.get_by_role("dialog").get_by_role("button", name="Show everything").click()

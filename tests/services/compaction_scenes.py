@@ -75,7 +75,7 @@ def run_in_thread(compaction_id: uuid.UUID) -> threading.Thread:
     return thread
 
 
-def wait_until(condition: Callable[[], bool], timeout_s: float = 10.0) -> None:
+def wait_until(condition: Callable[[], bool], timeout_s: float = 30.0) -> None:
     until = time.monotonic() + timeout_s
     while not condition():
         assert time.monotonic() < until, "the state that the test waits for did not come about"
