@@ -27,6 +27,12 @@ class MessageForm(forms.Form):
         """An empty one, with a new key."""
         return cls(initial={"key": uuid.uuid4()})
 
+    def with_new_key(self, error: str) -> "MessageForm":
+        """The same text under another key, with what was wrong with the old one."""
+        again = MessageForm({"text": self.cleaned_data["text"], "key": uuid.uuid4()})
+        again.add_error("text", error)
+        return again
+
 
 class ModelForm(forms.Form):
     """Another model for a session that is held here, or another window for one that is not."""

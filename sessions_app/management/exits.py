@@ -22,7 +22,7 @@ from sessions_app.services.forks import InvalidFork
 from sessions_app.services.model_choice import InvalidChoice
 from sessions_app.services.overrides import CannotOverride
 from sessions_app.services.policies import ChangedMeanwhile
-from sessions_app.services.turns.send import InvalidMessage, TurnRefused, UnknownTurn
+from sessions_app.services.turns.send import InvalidMessage, KeyReused, TurnRefused, UnknownTurn
 from sessions_app.services.turns.sessions import InvalidSession
 
 
@@ -89,6 +89,7 @@ _ENDS: dict[type[Exception], Exit] = {
     DraftChanged: Exit.BUSY,
     DraftBlocked: Exit.FAILED,
     InvalidMessage: Exit.USAGE,
+    KeyReused: Exit.USAGE,
     InvalidSession: Exit.USAGE,
     InvalidChoice: Exit.USAGE,
     NotOurs: Exit.USAGE,
@@ -115,4 +116,6 @@ def failure_of(error: Exception) -> CommandFailure | None:
     if isinstance(error, DatabaseError):
         return CommandFailure(_DATABASE(error), Exit.FAILED, code="database_error")
     end = _ENDS.get(type(error))
-    return CommandFailure(str(error), end, field=getattr(error, "field", "")) if end is not None else None
+    if end is None:
+        return None
+    return CommandFailure(str(error), end, field=getattr(error, "field", ""), code=getattr(error, "code", ""))

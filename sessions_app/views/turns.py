@@ -56,6 +56,8 @@ def turn_create(request: PageRequest, session_id: uuid.UUID) -> HttpResponse:
     except turns.InvalidMessage as error:
         form.add_error("text", str(error)) if valid else None
         return _refused(request, session, form)
+    except turns.KeyReused as error:
+        return _refused(request, session, form.with_new_key(str(error)), status=409)
     response = _region(request, session)
     response["HX-Trigger"] = json.dumps({SENT: {"key": str(uuid.uuid4())}})
     return response
@@ -105,11 +107,12 @@ def _region(request: PageRequest, session: Session, refusal: str = "") -> HttpRe
     return render(request, "components/turns.html", {"turns": shown_turns(session.pk), "refusal": refusal})
 
 
-def _refused(request: PageRequest, session: Session, form: MessageForm) -> HttpResponse:
+def _refused(request: PageRequest, session: Session, form: MessageForm, status: int = 422) -> HttpResponse:
     if not wants_fragment(request):
         _, context = open_session(request, session.pk, "history")
         context |= turn_context(session) | {"message_form": form}
-        return render_page(request, "turns/page.html", context, status=422)
-    response = render(request, "components/composer.html", {"message_form": form, "session_id": session.pk, "may_steer": True}, status=422)
+        return render_page(request, "turns/page.html", context, status=status)
+    context = {"message_form": form, "session_id": session.pk, "may_steer": True}
+    response = render(request, "components/composer.html", context, status=status)
     response["X-Fragment"], response["HX-Retarget"], response["HX-Reswap"] = "form", "#composer", "outerHTML"
     return response

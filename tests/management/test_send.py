@@ -55,6 +55,16 @@ def test_without_waiting_the_message_is_queued_and_the_next_one_comes_after_it()
     assert list(Turn.objects.order_by("number").values_list("status", "user_index")) == [("completed", 0), ("completed", 2)]
 
 
+def test_a_message_that_is_sent_again_with_its_key_is_taken_once_and_another_text_is_a_conflict():
+    identifier, key = new(), "8f14e45f-ceea-467f-a5d4-0123456789ab"
+    told = [json.loads(run("send", identifier, "Hello", "--key", key, "--json")[0])["id"] for _ in range(2)]
+    assert told == [key, key]
+    with pytest.raises(CommandFailure, match="Message 1 had this key") as failure:
+        run("send", identifier, "Goodbye", "--key", key)
+    assert (failure.value.end, failure.value.code, failure.value.field) == (Exit.USAGE, "conflict", "key")
+    assert Turn.objects.count() == 1
+
+
 @pytest.mark.parametrize(
     ("arguments", "end"),
     [

@@ -15,7 +15,7 @@ from sessions_app.services.compactions.request import request
 from sessions_app.services.compactions.run import run_compaction
 from sessions_app.services.turns import claims
 from sessions_app.services.turns.run import request_of, run_turn
-from sessions_app.services.turns.send import InvalidMessage, TurnRefused, interrupt, retry, send, withdraw
+from sessions_app.services.turns.send import InvalidMessage, KeyReused, TurnRefused, interrupt, retry, send, withdraw
 from sessions_app.services.turns.sessions import InvalidSession, begin
 from sessions_app.writers.provider_requests import openai_messages
 from tests.fakes.model_server import Asked, ModelServer, call, refuse, say
@@ -107,10 +107,22 @@ def test_messages_are_delivered_in_order_and_once_however_many_tasks_come(sessio
 def test_the_same_form_sent_twice_is_one_message(session, support_actor):
     key = uuid.uuid4()
     first = send(actor=support_actor, session=session, text="Once", key=key)
-    assert send(actor=support_actor, session=session, text="Once", key=key) == first
-    other = send(actor=support_actor, session=session, text="Another text", key=key)  # a key that is used up
-    assert other.pk != key
-    assert Turn.objects.count() == 2
+    assert send(actor=support_actor, session=session, text=" Once\r\n", key=key) == first
+    run_all(session)
+    assert send(actor=support_actor, session=session, text="Once", key=key).status == TurnStatus.COMPLETED
+    assert Turn.objects.count() == 1
+
+
+def test_a_key_that_another_message_had_is_refused_in_words_and_nothing_is_sent(session, support_actor):
+    key = uuid.uuid4()
+    first = send(actor=support_actor, session=session, text="Once", key=key)
+    with pytest.raises(KeyReused, match=r"Message 1 had this key, and was taken: “Once”.*nothing was sent"):
+        send(actor=support_actor, session=session, text="Another text", key=key)
+    other = begin(actor=support_actor, model="scripted")
+    with pytest.raises(KeyReused, match="another session") as refused:
+        send(actor=support_actor, session=other, text="Once", key=key)
+    assert "“" not in str(refused.value)  # who may read one session need not be told of another
+    assert list(Turn.objects.values_list("pk", "text")) == [(first.pk, "Once")]
 
 
 def test_a_queued_message_can_be_taken_back_and_a_delivered_one_can_not(session, support_actor):

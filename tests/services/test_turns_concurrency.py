@@ -3,6 +3,7 @@
 import signal
 import threading
 import time
+import uuid
 
 import pytest
 from django.db import connection
@@ -12,7 +13,7 @@ from project.embedded import BackgroundWork
 from sessions_app.models import Entry, Session, SessionStatus, Turn, TurnStatus
 from sessions_app.services import sweeper
 from sessions_app.services.turns.run import run_turn
-from sessions_app.services.turns.send import interrupt, send
+from sessions_app.services.turns.send import KeyReused, interrupt, send
 from sessions_app.services.turns.sessions import begin
 from tests.fakes.model_server import Fault, ModelServer, say
 from tests.services.compaction_scenes import fresh, wait_until
@@ -76,6 +77,26 @@ def test_two_senders_at_once_and_many_tasks_deliver_everything_in_the_order_of_i
     assert [role for role, _ in said(session)] == ["user", "assistant"] * 12
     assert indexes_are_whole(session)
     assert set(Turn.objects.values_list("status", "calls")) == {(TurnStatus.COMPLETED, 1)}
+
+
+def test_of_many_who_send_with_one_key_at_once_one_text_is_taken_once_and_the_others_are_told(session, support_actor, no_worker):
+    key, other = uuid.uuid4(), begin(actor=support_actor, model="openai:some-model")
+    taken, told = [], []
+
+    def sender(where: Session, text: str):
+        def work() -> None:
+            try:
+                taken.append(send(actor=support_actor, session=where, text=text, key=key).text)
+            except KeyReused as error:
+                told.append(str(error))
+
+        return work
+
+    beside(*(sender(session, text) for text in ("one", "one", "two")), sender(other, "one"), sender(other, "three"))
+    (turn,) = Turn.objects.all()
+    assert set(taken) == {turn.text}
+    assert len(taken) + len(told) == 5
+    assert all("othing was sent" in sentence for sentence in told)
 
 
 def test_messages_sent_during_a_turn_are_answered_one_after_the_other_by_the_workers(server, session, support_actor):

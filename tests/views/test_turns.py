@@ -93,6 +93,23 @@ def test_a_form_that_is_sent_twice_is_one_message(support_page, session):
     assert Turn.objects.count() == 1
 
 
+def test_a_form_whose_text_was_changed_after_it_had_been_sent_is_a_conflict_that_sending_again_settles(support_page, session):
+    key = str(uuid.uuid4())
+    post(support_page, session, "Once", key=key)
+    plain = post(support_page, session, "Once, please", key=key)
+    html = plain.content.decode()
+    assert plain.status_code == 409
+    assert "Message 1 had this key" in html
+    assert "Once, please</textarea>" in html
+    new = re.search(r'name="key" value="([^"]+)"', html)[1]
+    assert new != key
+    fragment = support_page.post(url("turn-create", session), {"text": "Once, please", "key": key}, headers=FRAGMENT)
+    assert (fragment.status_code, fragment["X-Fragment"], fragment["HX-Retarget"]) == (409, "form", "#composer")
+    assert Turn.objects.count() == 1
+    assert post(support_page, session, "Once, please", key=new).status_code == 302
+    assert list(Turn.objects.order_by("number").values_list("text", flat=True)) == ["Once", "Once, please"]
+
+
 def test_an_empty_message_is_refused_in_the_form(support_page, session):
     plain = post(support_page, session, "  ")
     assert (plain.status_code, "The message is empty" in plain.content.decode()) == (422, True)

@@ -4,6 +4,7 @@ import argparse
 import sys
 import threading
 import time
+import uuid
 from collections.abc import Mapping
 from typing import Any
 
@@ -37,12 +38,15 @@ class Command(SessionCommand):
     def add_options(self, parser: CommandParser) -> None:
         parser.add_argument("text", metavar="TEXT", help="the message; - reads it from standard input")
         parser.add_argument(
+            "--key", type=uuid.UUID, metavar="UUID", help="the message's own id: sent again with the same key and text, it is taken once"
+        )
+        parser.add_argument(
             "--wait", action=argparse.BooleanOptionalAction, default=True, help="show the answer; else a server does it all"
         )
 
     def run(self, options: Mapping[str, Any]) -> Exit:
         text = sys.stdin.read(MAX_MESSAGE_CHARS + 1) if options["text"] == "-" else options["text"]
-        turn = send(actor=self.actor, session=self.session, text=text)
+        turn = send(actor=self.actor, session=self.session, text=text, key=options["key"])
         if options["wait"]:
             with interrupted_by_signals():
                 self._follow_or_stop(turn)

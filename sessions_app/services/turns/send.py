@@ -3,7 +3,7 @@
 import uuid
 from datetime import UTC, datetime
 
-from django.db import transaction
+from django.db import IntegrityError, transaction
 from django.db.models import Max
 from django.db.models.functions import Now
 
@@ -26,6 +26,13 @@ class InvalidMessage(Exception):
     """A message can't be taken; nothing was sent. The text says why."""
 
 
+class KeyReused(Exception):
+    """The key of a message was that of another one before; nothing was sent. The text says which that was."""
+
+    field = "key"
+    code = "conflict"
+
+
 class UnknownTurn(Exception):
     """The session has no such turn."""
 
@@ -38,24 +45,45 @@ def send(*, actor: Actor, session: Session, text: str, key: uuid.UUID | None = N
     """Queues a message; its turn begins as soon as the session is free. Messages are delivered in the order of their numbers.
 
     `key`: the message's own id, made by the sender, so that the same message sent twice is taken once.
-    Raises `InvalidMessage`.
+    Raises `InvalidMessage`, and `KeyReused` where another message had that key.
     """
     text = storable(text).replace("\r\n", "\n").strip()
     if not text:
         raise InvalidMessage("The message is empty. Nothing was sent.")
     if len(text) > MAX_MESSAGE_CHARS:
         raise InvalidMessage(f"A message may have {MAX_MESSAGE_CHARS:,} characters; this one has {len(text):,}. Nothing was sent.")
+    try:
+        return _taken(actor, session, text, key)
+    except IntegrityError:
+        # Sent to two sessions at once: no row of theirs is locked for both.
+        if key is not None and (other := Turn.objects.filter(pk=key).exclude(session=session).first()):
+            raise _reused(session, other) from None
+        raise
+
+
+def _taken(actor: Actor, session: Session, text: str, key: uuid.UUID | None) -> Turn:
     with transaction.atomic():
         current = _locked(session)
         known = Turn.objects.filter(pk=key).first() if key else None
-        if known is not None and known.session_id == session.pk and known.text == text:
-            return known
+        if known is not None:
+            if known.session_id == session.pk and known.text == text:
+                return known
+            raise _reused(session, known)
         if Turn.objects.filter(session=current, status=TurnStatus.QUEUED).count() >= MAX_QUEUED:
             raise InvalidMessage(f"{MAX_QUEUED} messages wait already. Nothing was sent; wait for the next answer, or take some back.")
-        turn = _queue(actor, current, text, key=key if known is None else None)
+        turn = _queue(actor, current, text, key=key)
         if not current.title_source:
             Session.objects.filter(pk=session.pk).update(title=_title(text), title_source="first_message")
     return turn
+
+
+def _reused(session: Session, known: Turn) -> KeyReused:
+    if known.session_id != session.pk:
+        return KeyReused("A message to another session had this key. Nothing was sent. Send it with a key of its own.")
+    return KeyReused(
+        f"Message {known.number} had this key, and was taken: “{_title(known.text)}”. This text is another one, so nothing was sent. "
+        "Send it again if it is to follow as a message of its own."
+    )
 
 
 def retry(*, actor: Actor, session: Session, turn_id: uuid.UUID) -> Turn:
