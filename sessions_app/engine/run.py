@@ -99,6 +99,7 @@ def run(task: Task, *, should_stop: ShouldStop) -> Generator[Step, None, Result]
         except IllegalBoundary as refusal:
             return _skipped(SkipReason.NO_LEGAL_BOUNDARY, f"{refusal} {_UNCHANGED}")
         if not task.is_manual and (cleared := attempt.clear(plan)) is not None:
+            yield _planned_by(cleared, chunk_count=0)
             return (yield from attempt.verify(cleared))
         if isinstance(plan, SkipReason):
             return attempt.ended(attempt.skipped(plan))
@@ -238,6 +239,8 @@ class _Attempt:
                 result = trimmed if isinstance(trimmed, Commit) else result
         if isinstance(result, Ended):
             return self.ended(result)
+        if result.boundary_index != plan.boundary_index:  # whoever stores it must know the prefix that it stands on
+            yield _planned_by(result, chunk_count=len(plan.chunks))
         return (yield from self.verify(result))
 
     def trim(self, plan: Plan) -> Commit | Ended:
@@ -336,6 +339,18 @@ def _planned(plan: Plan) -> Planned:
         entries_kept=plan.kept,
         tokens_before=plan.tokens_before,
         chunk_count=len(plan.chunks),
+    )
+
+
+def _planned_by(made: Commit, *, chunk_count: int) -> Planned:
+    """What a rung came to that made no plan of its own, or went further than its plan."""
+    return Planned(
+        boundary_index=made.boundary_index,
+        boundary_source_id=made.boundary_source_id,
+        entries_folded=made.entries_folded,
+        entries_kept=made.entries_kept,
+        tokens_before=made.tokens_before,
+        chunk_count=chunk_count,
     )
 
 

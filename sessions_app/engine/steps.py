@@ -116,7 +116,7 @@ class PhaseStarted(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Planned(msgspec.Struct, frozen=True, kw_only=True):
-    """The boundary is chosen: `entries_folded` lie before it, `chunk_count` summary calls follow."""
+    """The boundary is chosen: `entries_folded` lie before it, `chunk_count` summary calls follow. A later one holds instead."""
 
     boundary_index: int
     boundary_source_id: str

@@ -1,6 +1,5 @@
 """How attempts end otherwise: cancelled, too late, stale, left behind by their worker; nothing is changed then."""
 
-import time
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -11,9 +10,11 @@ from django.db import InterfaceError
 from django.db.models.functions import Now
 
 from sessions_app.engine.entries import Checkpoint, Segment
+from sessions_app.engine.steps import Stop
 from sessions_app.engine.terms import Lineage, Outcome, SegmentKind, SkipReason, Status
 from sessions_app.events.actors import Actor
 from sessions_app.models import Compaction, Entry, Event, EventResult, ImportRun, ImportState, Lease, Session, SessionStatus
+from sessions_app.providers import scripted
 from sessions_app.services import sweeper
 from sessions_app.services.compactions import keeper, lease
 from sessions_app.services.compactions.cancel import UnknownCompaction, cancel
@@ -21,6 +22,7 @@ from sessions_app.services.compactions.request import request, start_waiting
 from sessions_app.services.compactions.run import run_compaction
 from sessions_app.services.compactions.transitions import TRANSITIONS, move
 from tests.services.compaction_scenes import (
+    PATIENCE_S,
     fresh,
     grow,
     history_digest,
@@ -45,10 +47,29 @@ def queued(monkeypatch):
 
 
 @pytest.fixture
-def slow_session():
+def slow_session(summaries):
+    """A session whose summaries come when they are let."""
     session = long_session()
     make_slow(session)
     return session
+
+
+@pytest.fixture
+def looks(monkeypatch) -> list[Stop | None]:
+    """What keepers heard at each of their looks at the row."""
+    heard, look = [], keeper.Keeper._look
+
+    def listen(self):
+        heard.append(look(self))
+        return heard[-1]
+
+    monkeypatch.setattr(keeper.Keeper, "_look", listen)
+    return heard
+
+
+def wait_for_end(thread: Thread) -> None:
+    thread.join(PATIENCE_S)
+    assert not thread.is_alive()
 
 
 def started(actor: Actor, session: Session) -> tuple[Compaction, Thread]:
@@ -72,14 +93,15 @@ def test_nothing_leads_out_of_a_terminal_status(support_actor, terminal):
     assert set(TRANSITIONS) == {status for status in Status if not status.is_terminal}
 
 
-def test_cancel_in_the_middle_of_a_chunk_takes_effect_within_a_second(support_actor, slow_session):
-    """Invariant 13."""
+def test_cancel_in_the_middle_of_a_chunk_takes_effect_within_a_second(support_actor, slow_session, looks):
+    """Invariant 13. Counted in looks: one that was under way, and the next."""
     before, view_before = history_digest(slow_session), view_hash(slow_session)
     compaction, thread = started(support_actor, slow_session)
-    pressed = time.monotonic()
     cancel(actor=support_actor, session=slow_session, compaction_id=compaction.pk)
-    thread.join(5)
-    assert time.monotonic() - pressed < 1
+    looks_before = len(looks)
+    wait_for_end(thread)
+    assert len(looks) - looks_before <= 2
+    assert 2 * keeper.POLL_S + scripted.SLICE_S < 1
     assert (fresh(compaction).status, compaction.outcome) == (Status.CANCELLED, Outcome.CANCELLED)
     assert (history_digest(slow_session), view_hash(slow_session)) == (before, view_before)
     assert (fresh(slow_session).running, slow_session.status) == (None, SessionStatus.IDLE)
@@ -113,15 +135,15 @@ def test_a_compaction_of_another_session_cannot_be_cancelled_through_this_one(su
     assert fresh(compaction).status == Status.REQUESTED
 
 
-def test_a_deadline_ends_the_attempt_within_a_second_and_changes_nothing(support_actor, slow_session):
+def test_a_deadline_ends_the_attempt_at_the_first_look_behind_it_and_changes_nothing(support_actor, slow_session, looks):
     """Invariant 13."""
     before = history_digest(slow_session)
     set_policy(slow_session, total_timeout_s=1, call_timeout_s=1)
-    begun = time.monotonic()
-    compaction, thread = started(support_actor, slow_session)
-    thread.join(5)
-    assert time.monotonic() - begun < 2.5
+    compaction = request(actor=support_actor, session=slow_session).compaction
+    run_compaction(compaction.pk)
     assert (fresh(compaction).status, compaction.outcome) == (Status.TIMED_OUT, Outcome.TIMED_OUT)
+    assert compaction.deadline_at <= compaction.finished_at
+    assert looks.count(Stop.TIMED_OUT) == 1
     assert history_digest(slow_session) == before
 
 
@@ -137,69 +159,68 @@ def test_an_attempt_hears_of_its_cancel_also_after_its_keeper_lost_the_connectio
     compaction, thread = started(support_actor, slow_session)
     wait_until(lambda: not failures)
     cancel(actor=support_actor, session=slow_session, compaction_id=compaction.pk)
-    thread.join(5)
+    wait_for_end(thread)
     assert fresh(compaction).status == Status.CANCELLED
 
 
-def test_entries_that_arrive_while_it_runs_stay_in_the_tail(support_actor):
+def test_entries_that_arrive_while_it_runs_stay_in_the_tail(support_actor, slow_session, summaries):
     """Invariant 8: an append does not make an attempt stale."""
-    session = long_session()
-    make_slow(session, delay_s=0.6)
+    session = slow_session
     compaction, thread = started(support_actor, session)
     grow(session, turns=2)
     arrived = fresh(session).entry_count
-    thread.join(10)
+    summaries.let_all()
+    wait_for_end(thread)
     assert fresh(compaction).status == Status.COMPLETED, compaction.explanation
     assert compaction.divider_index == arrived
     assert list(compaction.segments.values_list("last_index", flat=True))[-1] is None
     assert fresh(session).entry_count == arrived + 1
 
 
-def test_a_changed_prefix_makes_the_attempt_stale(support_actor):
+def test_a_changed_prefix_makes_the_attempt_stale(support_actor, slow_session, summaries):
     """Invariants 5 and 8."""
-    session = long_session()
-    make_slow(session, delay_s=0.6)
-    compaction, thread = started(support_actor, session)
+    compaction, thread = started(support_actor, slow_session)
     boundary = fresh(compaction).boundary_index or 0
-    Entry.objects.filter(session=session, index=boundary - 1).update(prefix_hash=b"x" * 32)
-    thread.join(10)
+    Entry.objects.filter(session=slow_session, index=boundary - 1).update(prefix_hash=b"x" * 32)
+    summaries.let_all()
+    wait_for_end(thread)
     assert (fresh(compaction).status, compaction.reason) == (Status.STALE, SkipReason.STALE_PREIMAGE)
-    assert fresh(session).active_console is None
+    assert fresh(slow_session).active_console is None
 
 
-def test_a_rewind_of_what_was_folded_makes_the_attempt_stale(support_actor):
+def test_a_rewind_of_what_was_folded_makes_the_attempt_stale(support_actor, slow_session, summaries):
     """The hash does not cover where the live branch runs; a summary of what was taken back must not be used all the same."""
-    session = long_session()
-    make_slow(session, delay_s=0.6)
-    compaction, thread = started(support_actor, session)
+    compaction, thread = started(support_actor, slow_session)
     boundary = fresh(compaction).boundary_index or 0
-    Entry.objects.filter(session=session, index__range=(boundary - 4, boundary - 1)).update(off_branch=True)
-    thread.join(10)
+    Entry.objects.filter(session=slow_session, index__range=(boundary - 4, boundary - 1)).update(off_branch=True)
+    summaries.let_all()
+    wait_for_end(thread)
     assert (fresh(compaction).status, compaction.reason) == (Status.STALE, SkipReason.STALE_PREIMAGE)
 
 
-def test_a_compaction_of_the_agent_itself_leaves_one_of_this_consoles_view_alone(support_actor):
+def test_a_compaction_of_the_agent_itself_leaves_one_of_this_consoles_view_alone(support_actor, summaries):
     """Invariant 8: what the attempt builds on is this console's own checkpoint, and that is what it was."""
     session = long_session()
     run_compaction(request(actor=support_actor, session=session).compaction.pk)
     grow(session, turns=12)
-    make_slow(session, delay_s=0.6)
+    make_slow(session)
     compaction, thread = started(support_actor, session)
     first = Segment(kind=SegmentKind.RANGE, first=4)
     theirs = Checkpoint(generation=9, lineage=Lineage.AGENT, segments=(first,), boundary_index=4)
     now = fresh(session)
     store_checkpoint(now, theirs)
-    thread.join(10)
+    summaries.let_all()
+    wait_for_end(thread)
     assert fresh(compaction).status == Status.COMPLETED, compaction.explanation
 
 
-def test_the_sweep_ends_an_attempt_whose_lease_lapsed_and_its_worker_writes_nothing_more(support_actor, slow_session):
+def test_the_sweep_ends_an_attempt_whose_lease_lapsed_and_its_worker_writes_nothing_more(support_actor, slow_session, summaries):
     """Invariant 9: also a killed worker's attempt ends, exactly once."""
     compaction, thread = started(support_actor, slow_session)
     lapse(slow_session)
     assert sweeper.sweep().lost == 1
-    thread.join(5)
-    assert not thread.is_alive()
+    summaries.let_all()
+    wait_for_end(thread)
     assert (fresh(compaction).status, compaction.reason) == (Status.FAILED, SkipReason.WORKER_LOST)
     assert [status for _, _, status in steps_of(compaction)] == ["started", "failed"]
     assert fresh(slow_session).running is None
@@ -230,24 +251,20 @@ def test_a_live_lease_is_left_alone_by_the_sweep(support_actor, slow_session):
     compaction, thread = started(support_actor, slow_session)
     assert replace(sweeper.sweep(), indexed=0) == sweeper.SweepReport()
     cancel(actor=support_actor, session=slow_session, compaction_id=compaction.pk)
-    thread.join(5)
+    wait_for_end(thread)
 
 
 def test_the_end_of_the_process_ends_its_attempts_as_failed(support_actor, slow_session):
     compaction, thread = started(support_actor, slow_session)
-    begun = time.monotonic()
-    keeper.interrupt_all(grace_s=2)
-    thread.join(5)
-    assert time.monotonic() - begun < 1.5
+    keeper.interrupt_all(grace_s=3_600)  # of which it takes what it needs
+    wait_for_end(thread)
     assert (fresh(compaction).status, compaction.reason) == (Status.FAILED, SkipReason.WORKER_LOST)
 
 
 def test_an_attempt_that_is_claimed_while_its_process_ends_is_ended_with_it(support_actor, slow_session, queued):
     compaction = request(actor=support_actor, session=slow_session).compaction
     keeper.interrupt_all(grace_s=0)  # finds nothing: the attempt begins a moment later
-    begun = time.monotonic()
     run_compaction(compaction.pk, must_end=lambda: True)
-    assert time.monotonic() - begun < 1.5
     assert (fresh(compaction).status, compaction.reason) == (Status.FAILED, SkipReason.WORKER_LOST)
 
 
@@ -257,7 +274,8 @@ def test_an_attempt_that_outlives_its_process_is_ended_by_the_first_sweep_of_the
     keeper.interrupt_all(grace_s=0)
     assert sweeper.sweep(at_start=True).lost == 1
     assert fresh(compaction).reason == SkipReason.WORKER_LOST
-    thread.join(5)
+    monkeypatch.setattr(lease, "RENEW_S", 0.0)  # it hears of it with the next renewal
+    wait_for_end(thread)
 
 
 def test_an_unclaimed_request_is_queued_again_after_half_a_minute_or_at_the_next_start(support_actor, queued):

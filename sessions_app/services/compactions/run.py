@@ -2,6 +2,7 @@
 
 import uuid
 from collections.abc import Callable, Generator
+from typing import NamedTuple
 
 import msgspec
 import structlog
@@ -68,36 +69,48 @@ def _claim(compaction_id: uuid.UUID) -> Claim | None:
     return held
 
 
+class _Running(NamedTuple):
+    """An attempt that is being run."""
+
+    held: Claim
+    compaction: Compaction
+    policy: Policy
+    progress: Progress
+    keeper: Keeper
+    flush: FlushBeside
+
+
 def _outcome(held: Claim, compaction: Compaction, policy: Policy, progress: Progress, keeper: Keeper) -> Ended | None:
     """How the attempt ends without a checkpoint; None when it is committed, or somebody else's."""
     with FlushBeside(compaction, policy) as flush:
         try:
-            return _attempt(held, compaction, policy, progress, keeper, flush)
+            ended = _attempt(_Running(held, compaction, policy, progress, keeper, flush))
         except Stopped as stopped:
-            if stopped.stop is Stop.CANCELLED:
-                flush.cancel()
-            return _stopped(stopped.stop, keeper)
+            ended = _stopped(stopped.stop, keeper)
         except LeaseLost:
-            return _stopped(Stop.LEASE_LOST, keeper)
+            ended = _stopped(Stop.LEASE_LOST, keeper)
+        if ended is not None and ended.outcome is Outcome.CANCELLED:
+            flush.cancel()
+        return ended
 
 
-def _attempt(held: Claim, compaction: Compaction, policy: Policy, progress: Progress, keeper: Keeper, flush: FlushBeside) -> Ended | None:
+def _attempt(running: _Running) -> Ended | None:
     """The same; raises `Stopped` and `LeaseLost`."""
+    held, compaction, policy, keeper = running.held, running.compaction, running.policy, running.keeper
     in_force = InForce.of(compaction.session)
     shapes = count_view(held, compaction.session, plans.load_shapes(held.session_id), policy, keeper.should_stop)
-    steps = engine_run(task_of(compaction, shapes, policy), should_stop=keeper.should_stop)
-    result = _drive(steps, held, policy, progress, keeper, flush)
-    progress.flush()
+    result = _drive(engine_run(task_of(compaction, shapes, policy), should_stop=keeper.should_stop), running)
+    running.progress.flush()
     if isinstance(result, Ended):
-        if result.outcome is Outcome.CANCELLED:
-            flush.cancel()
         return result
-    flush.offer(result)
+    running.flush.offer(result)
     if (stop := keeper.should_stop()) is not None:
-        raise Stopped(stop)
-    off_branch = [shape.index for shape in shapes if shape.off_branch]
-    finish = drafts.store if drafts.is_reviewed(compaction, policy) else commit
-    return finish(held, result, in_force, off_branch)
+        ended = _stopped(stop, keeper)
+    else:
+        finish = drafts.store if drafts.is_reviewed(compaction, policy) else commit
+        ended = finish(held, result, in_force, [shape.index for shape in shapes if shape.off_branch])
+    # What was tried was paid for, also where nothing of it is used.
+    return msgspec.structs.replace(ended, rungs=result.rungs, tried=result.tried) if ended else None
 
 
 def _unforeseen(error: Exception) -> Ended:
@@ -115,10 +128,9 @@ def _stopped(stop: Stop | None, keeper: Keeper) -> Ended | None:
     return TIMED_OUT if stop is Stop.TIMED_OUT else CANCELLED
 
 
-def _drive(
-    steps: Generator[Step, None, Result], held: Claim, policy: Policy, progress: Progress, keeper: Keeper, flush: FlushBeside
-) -> Result:
-    """Takes the engine's steps one by one and writes each down; returns what it ends with. The flush begins with the plan."""
+def _drive(steps: Generator[Step, None, Result], running: _Running) -> Result:
+    """Takes the engine's steps one by one and writes each down; returns what it ends with. The flush begins with the first plan."""
+    progress, flush, is_planned = running.progress, running.flush, False
     progress.start_phase(Phase.PLAN)
     while True:
         try:
@@ -130,15 +142,17 @@ def _drive(
             case PhaseStarted():
                 progress.start_phase(step.phase)
             case Planned():
-                prefix_hash = prefix_hash_before(held.session_id, step.boundary_index)
-                progress.plan(step, prefix_hash=prefix_hash, deadline_s=policy.total_timeout(step.chunk_count))
-                flush.begin(step, prefix_hash)
-                if (refused := flush.refusal(keeper.should_stop)) is not None:
-                    return refused
+                prefix_hash = prefix_hash_before(running.held.session_id, step.boundary_index)
+                progress.plan(step, prefix_hash=prefix_hash, deadline_s=running.policy.total_timeout(step.chunk_count))
+                if not is_planned:
+                    is_planned = True
+                    flush.begin(step, prefix_hash)
+                    if (refused := flush.refusal(running.keeper.should_stop)) is not None:
+                        return refused
             case ChunkSummarised():
                 progress.finish_chunk(step)
             case Verified():
-                _store_verified(held, step, progress)
+                _store_verified(running.held, step, progress)
 
 
 def _store_verified(held: Claim, verified: Verified, progress: Progress) -> None:
