@@ -55,8 +55,7 @@ def import_source(
         with open_file(path) as opened:
             file = opened if until is None else cast("BinaryIO", UpTo(opened, until))
             job = _SourceImport(actor, file, path, label, is_staged=is_staged, progress=progress, cancelled=cancelled)
-            job.keep = keep
-            job.kind = kind
+            job.keep, job.kind = keep, kind
             try:
                 with unmapped(job.size):
                     return job.run()
