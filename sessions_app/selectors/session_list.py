@@ -107,7 +107,7 @@ def session_list_page(
 ) -> SessionListPage:
     """At most `size` rows from `cursor` on, in the order `sort` (`reverse`: the other way round).
 
-    Two queries, and one for counts and choices unless they are cached and no filter is set.
+    Two queries, and two for counts and choices unless they are cached and no filter is set.
     Raises `keyset.CursorError`.
     """
     ordering = ORDERINGS[sort].reversed() if reverse else ORDERINGS[sort]
