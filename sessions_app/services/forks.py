@@ -2,12 +2,18 @@
 
 Entries, plans and decisions are copied; blobs are shared, and records stay with the origin. What the copied entries cost is
 counted there too.
+
+It is copied in short transactions, hidden until all of it is there. What a process that was killed left of one is removed by
+the sweep, which knows it by its silence.
 """
 
 import uuid
+from contextlib import suppress
+from datetime import timedelta
 
-from django.db import connection, transaction
-from django.db.models import Q
+from django.db import DatabaseError, InterfaceError, connection, transaction
+from django.db.models import Max, Q, QuerySet
+from django.db.models.functions import Now
 
 from sessions_app.engine.terms import Lineage, Status
 from sessions_app.events import log
@@ -17,6 +23,7 @@ from sessions_app.models import (
     ClearedResult,
     Compaction,
     Entry,
+    EventResult,
     Override,
     PolicyScope,
     PolicyValue,
@@ -34,6 +41,13 @@ from sessions_app.services.turns.sessions import AGENT, WINDOWS
 
 CHUNK = 5_000
 """Entries that one transaction copies: no other writer waits longer than that takes."""
+
+SILENT_S = 300
+"""A fork that was not written to for so long is nobody's any more."""
+
+WORKER_LOST = "worker_lost"
+_UNDER_WAY, _LEFT = "fork:", "left:"
+"""How the key of a fork begins; and that of one which is being removed, so that whoever copied it can't go on."""
 
 _LEFT_WITH_ORIGIN = {"id", "session", "usage"}
 _SESSION_COLUMNS = (
@@ -60,6 +74,8 @@ def fork(
     session that is held here and goes on with that model; a session that is held here is forked into one in any case, any
     other into a copy that can be compacted and exported. Raises `UnknownGeneration` and `InvalidFork`.
     """
+    if not session.is_complete:
+        raise InvalidFork("session", "This session is still being taken in; fork it when it is whole.")
     chosen = _checkpoint(session, generation)
     end = session.entry_count
     if as_it_was:
@@ -72,12 +88,48 @@ def fork(
     try:
         for first in range(0, end, CHUNK):
             with transaction.atomic():
+                _hold(copy.pk)
                 _copy_entries(session.pk, copy.pk, first, min(first + CHUNK, end))
         with transaction.atomic():
             return _finish(actor, session, copy, chosen, end, as_it_was=as_it_was)
     except BaseException:
-        Session.objects.filter(pk=copy.pk).delete()
+        with suppress(DatabaseError, InterfaceError):  # the sweep removes it then
+            _remove(copy.pk)
         raise
+
+
+def _hold(copy: uuid.UUID, **columns: object) -> None:
+    """A sign of life of an unfinished fork. Raises `InvalidFork` when the sweep took it for one that nobody works on."""
+    if not _unfinished(_UNDER_WAY).filter(pk=copy).update(changed_at=Now(), **columns):
+        raise InvalidFork("session", "The fork stood still for so long that it was given up. Try again.")
+
+
+def _unfinished(key: str) -> QuerySet[Session]:
+    return Session.objects.filter(source_key__startswith=key, is_complete=False)
+
+
+def remove_left(*, actor: Actor) -> int:
+    """Removes the forks whose process is gone, and tells their origins. Returns how many."""
+    silent = Q(changed_at__lte=Now() - timedelta(seconds=SILENT_S))
+    for copy in _unfinished(_UNDER_WAY).filter(silent).values_list("pk", flat=True):
+        _unfinished(_UNDER_WAY).filter(silent, pk=copy).update(source_key=f"{_LEFT}{copy}")
+    return sum(_remove(copy, actor) for copy in list(_unfinished(_LEFT).values_list("pk", flat=True)))
+
+
+def _remove(copy: uuid.UUID, actor: Actor | None = None) -> bool:
+    """Removes what there is of a fork, a part at a time: no other writer waits longer for that than for the copying."""
+    for first in range(0, (Entry.objects.filter(session_id=copy).aggregate(last=Max("index"))["last"] or 0) + 1, CHUNK):
+        Entry.objects.filter(session_id=copy, index__gte=first, index__lt=first + CHUNK).delete()
+    with transaction.atomic():
+        session = Session.objects.select_for_update(of=("self",), no_key=True).filter(pk=copy, is_complete=False).first()
+        if session is None:
+            return False
+        origin = session.parent_id
+        session.delete()
+        if actor is not None and origin is not None:
+            facts: dict[str, object] = {"fork": str(copy)}
+            _tell(actor, origin, facts, result=EventResult.FAILED, reason=WORKER_LOST)
+    return True
 
 
 def _checkpoint(session: Session, generation: int | None) -> Compaction | None:
@@ -115,7 +167,7 @@ def _begin(session: Session, chosen: Compaction | None, model: str, title: str, 
         parent=session,
         relation=SessionRelation.FORK,
         copied_from=session.source_key,
-        source_key=f"fork:{identifier}",
+        source_key=f"{_UNDER_WAY}{identifier}",
         inherited_count=end,
         is_complete=False,
         **columns,
@@ -147,7 +199,8 @@ def _finish(actor: Actor, session: Session, copy: Session, chosen: Compaction | 
     _copy_policy(origin, copy, actor)
     last = Entry.objects.filter(session_id=copy.pk).order_by("-index").values("index", "prefix_tokens", "tokens", "role", "prefix_hash")[0]
     by_lineage = {lineage: next((one for one in reversed(copied) if one.lineage == lineage), None) for lineage in Lineage}
-    Session.objects.filter(pk=copy.pk).update(
+    _hold(
+        copy.pk,
         entry_count=last["index"] + 1,
         tokens_total=last["prefix_tokens"] + (0 if last["role"] == "notice" else last["tokens"]),
         head_hash=last["prefix_hash"],
@@ -161,8 +214,8 @@ def _finish(actor: Actor, session: Session, copy: Session, chosen: Compaction | 
         is_complete=True,
     )
     facts: dict[str, object] = {"generation": chosen.generation if chosen else 0, "entries": end, "as_it_was": as_it_was}
-    _tell(actor, origin, facts | {"fork": str(copy.pk)})
-    _tell(actor, copy, facts | {"origin": str(origin.pk)})
+    _tell(actor, origin.pk, facts | {"fork": str(copy.pk)})
+    _tell(actor, copy.pk, facts | {"origin": str(origin.pk)})
     signals.refresh(copy.pk)
     copy.refresh_from_db()
     return copy
@@ -222,11 +275,15 @@ def _copy_policy(origin: Session, copy: Session, actor: Actor) -> None:
     )
 
 
-def _tell(actor: Actor, session: Session, payload: dict[str, object]) -> None:
+def _tell(
+    actor: Actor, session_id: uuid.UUID, payload: dict[str, object], *, result: EventResult = EventResult.ALLOWED, reason: str = ""
+) -> None:
     log.append(
-        log.session_stream(session.pk),
+        log.session_stream(session_id),
         EventType.SESSION_FORKED,
         actor=actor,
-        target=("session", str(session.pk)),
+        result=result,
+        target=("session", str(session_id)),
+        reason=reason,
         payload=payload,
     )

@@ -24,7 +24,7 @@ from sessions_app.events import log
 from sessions_app.events.actors import system_actor
 from sessions_app.events.types import EventType
 from sessions_app.models import BUSY_STATUSES, Compaction, ImportRun, ImportState, Lease, Session, SessionKind, SessionStatus
-from sessions_app.services import memory_flush, policies, search_index
+from sessions_app.services import forks, memory_flush, policies, search_index
 from sessions_app.services.compactions import drafts, lease
 from sessions_app.services.compactions.endings import NEVER_IDLE, end, end_lost
 from sessions_app.services.compactions.lease import database_time
@@ -69,6 +69,7 @@ class SweepReport:
     imports_taken_up: int = 0
     imports_requeued: int = 0
     uploads_removed: int = 0
+    forks_removed: int = 0
     idled: int = 0
     turns_lost: int = 0
     turns_requeued: int = 0
@@ -112,6 +113,8 @@ def sweep(*, at_start: bool = False) -> SweepReport:
         "sign_ins_ended": forget_ended,
         "failures_forgotten": forget_old_failures,
     }
+    if is_steady:
+        steps["forks_removed"] = lambda: forks.remove_left(actor=SWEEPER)
     taken_up, failed = _tried("imports_taken_up", lambda: settle_lost_imports(SWEEPER) if is_steady else (0, 0), (0, 0))
     counts = {name: _tried(name, step, 0) for name, step in steps.items()}
     return SweepReport(imports_taken_up=taken_up, imports_failed=failed, **counts)
