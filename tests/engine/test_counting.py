@@ -1,11 +1,38 @@
 """Tokens are estimated from the characters of a text, and from the size of what is no text."""
 
-from hypothesis import given
+import random
+
+import pytest
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from sessions_app.engine import counting
 from sessions_app.engine.entries import Part
 from sessions_app.engine.terms import PartKind
+from tests.engine import plain_counting
+
+ANY_CHARACTER = st.text(alphabet=st.characters(exclude_categories=[]))  # lone surrogates are in what agents write
+MIXED = st.lists(
+    st.sampled_from(["word", " ", "  ", "   ", "\n", "_", "9", "{", "→", "é", "語", "😀", "\ud83d", "Ab3", "QUJD", "\t", "\x00"]),
+    max_size=60,
+).map("".join)
+
+
+@given(ANY_CHARACTER | MIXED, st.integers(1, 40))
+@example("A", 200)  # from here on it may be coded bytes
+@example("9", 4_000)
+@example("😀", 1_871)
+@example("→ ", 1_000)
+def test_the_estimate_is_that_of_the_plain_rule_to_the_token(text, times):
+    assert counting.estimate_text(text * times) == plain_counting.estimate(text * times)
+
+
+@pytest.mark.parametrize("alphabet", ["→", "9", "{ab", "ab c", "Ab3+/", "a  b9.", "語é😀 9"])
+def test_a_text_of_any_length_is_summed_in_full(alphabet):
+    chosen = random.Random(alphabet)
+    for length in (1_870, 1_871, 1_872, 3_742, 3_743, 65_521, 200_003):
+        text = "".join(chosen.choices(alphabet, k=length))
+        assert counting.estimate_text(text) == plain_counting.estimate(text)
 
 
 @given(st.text(), st.text())
