@@ -53,9 +53,6 @@ class SessionQuerySet(models.QuerySet["Session"]):
         """Sessions that stand in lists: whole, not archived, not a sub-agent of another one."""
         return self.filter(is_complete=True, archived=False).exclude(relation=SessionRelation.SUB_AGENT)
 
-    def for_list(self) -> Self:
-        return self.select_related("project")
-
 
 class Session(models.Model):
     """One conversation of one agent. Sums and signal are kept here so that a list reads one row a session."""

@@ -24,11 +24,6 @@ def reader_for(head: bytes) -> Reader | None:
     return next((reader for reader in READERS if reader.sniff(head)), None)
 
 
-def reader_named(name: str) -> Reader | None:
-    """The reader of that name, or `None`."""
-    return next((reader for reader in READERS if reader.name == name), None)
-
-
 def known_formats() -> str:
     """The names of all formats, for messages to people."""
     return ", ".join(reader.name for reader in READERS)

@@ -6,7 +6,7 @@ from django.utils.safestring import SafeString, mark_safe
 from pygments import highlight
 from pygments.formatters import HtmlFormatter
 from pygments.lexer import Lexer
-from pygments.lexers import get_lexer_by_name, get_lexer_for_filename
+from pygments.lexers import get_lexer_by_name
 from pygments.util import ClassNotFound
 
 from sessions_app.rendering.plain import plain_html, visible
@@ -22,15 +22,6 @@ def _lexer(language: str) -> Lexer | None:
         return get_lexer_by_name(language, stripnl=False, ensurenl=False)
     except ClassNotFound:
         return None
-
-
-@lru_cache(maxsize=256)
-def language_of(filename: str) -> str:
-    """Pygments' name for a file's language by its ending; empty when it has none. Never looks at a text."""
-    try:
-        return str(get_lexer_for_filename(filename).aliases[0])
-    except (ClassNotFound, IndexError):
-        return ""
 
 
 def code_html(text: str, language: str = "") -> SafeString:

@@ -80,11 +80,6 @@ class CompactPreview:
         """Calls of the summariser: one a chunk, and where there are several, one at least that folds them."""
         return self.chunk_count + (self.chunk_count > 1)
 
-    @property
-    def folded_width(self) -> int:
-        """The folded part of a bar of 1000, by tokens."""
-        return round(1000 * self.folded_tokens / max(1, self.folded_tokens + self.kept_tokens))
-
 
 @dataclass(frozen=True)
 class Bar:

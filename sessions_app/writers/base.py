@@ -24,11 +24,6 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     kind: Kind | None = None
     off_branch: bool = False
 
-    @property
-    def is_live(self) -> bool:
-        """Whether a model may see it."""
-        return self.index is not None and not self.off_branch and self.role is not Role.NOTICE
-
 
 class Continuation(msgspec.Struct, frozen=True, kw_only=True):
     """What is to be written: a new session in which `block` stands for everything but `carried` and what follows.
