@@ -9,11 +9,14 @@ from django.contrib.auth.models import Group, User
 from django.core.cache import cache
 from hypothesis import HealthCheck, settings
 
+from project import embedded
 from sessions_app.events import deferred
 from sessions_app.events.actors import Actor
 from sessions_app.models import ActorKind
 from sessions_app.permissions import ADMINS, OPERATORS, SUPPORT
+from sessions_app.providers.scripted import ScriptedSummariser
 from sessions_app.services import memory_beside
+from tests.services.compaction_scenes import PATIENCE_S, HeldSummaries
 
 # The browser driver's loop runs in the main thread, where tests also use the ORM.
 os.environ.setdefault("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
@@ -39,8 +42,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_teardown() -> None:
     """Reads are written a moment later: by then they would stand in the next test's database."""
-    deferred.flush()
-    memory_beside.wait_for_all()
+    deferred.flush(PATIENCE_S)
+    memory_beside.wait_for_all(PATIENCE_S)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def patient_workers() -> Iterator[None]:
+    """What the product gives its own threads to start and to stop is for machines that people wait at."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("READY_S", "INTERRUPT_S", "STOP_S"):
+            patch.setattr(embedded, name, PATIENCE_S)
+        yield
 
 
 @pytest.fixture(autouse=True)
@@ -55,6 +67,15 @@ def keepers_that_can_see(request: pytest.FixtureRequest, monkeypatch: pytest.Mon
     mark = request.node.get_closest_marker("django_db")
     if "transactional_db" not in request.fixturenames and not (mark is not None and mark.kwargs.get("transaction")):
         monkeypatch.setattr("sessions_app.services.compactions.keeper.POLL_S", 3_600)
+
+
+@pytest.fixture
+def summaries(monkeypatch: pytest.MonkeyPatch) -> Iterator[HeldSummaries]:
+    """Scripted summaries come when they are let, and else at the end of the test."""
+    held = HeldSummaries()
+    monkeypatch.setattr(ScriptedSummariser, "summarise", lambda _, *asked: held.summarise(*asked))
+    yield held
+    held.let_all()
 
 
 def make_user(name: str, group: str | None) -> User:

@@ -135,8 +135,6 @@ class _Handler(BaseHTTPRequestHandler):
         )
         model.note(asked)
         answer = model.next_answer(asked)
-        if model.closing.wait(answer.delay_s) if answer.delay_s else False:
-            return
         input_tokens = len(raw) // 4 if answer.input_tokens is None else answer.input_tokens
         told = (answer, str(body.get("model", "scripted")), input_tokens, uuid.uuid4().hex[:20])  # clients take answers of one id for one
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
@@ -170,19 +168,12 @@ class _Handler(BaseHTTPRequestHandler):
         if answer.fault is Fault.HANG:
             self._hang()
             return
-        told = list(events)
-        if answer.fault in (Fault.CUT, Fault.ERROR_EVENT):
-            told = told[: max(1, len(told) // 2)]
-        if answer.fault is Fault.ERROR_EVENT:
-            told.append(wire.error_event(answer))
-        for number, (name, fields) in enumerate(told):
+        for number, (name, fields) in enumerate(_with_fault(wire, answer, events)):
             if wire is chat_wire:
                 self._chunk(chat_wire.frame(name, fields))
             else:
                 data = {"type": name, **fields} | ({"sequence_number": number} if wire is responses_wire else {})
                 self._chunk(f"event: {name}\ndata: {json.dumps(data)}\n\n".encode())
-            if answer.pause_s and self.server.model.closing.wait(answer.pause_s):
-                return
         if answer.fault is Fault.CUT:
             self.close_connection = True
             return
@@ -234,3 +225,14 @@ class _Handler(BaseHTTPRequestHandler):
     def _chunk(self, data: bytes) -> None:
         self.wfile.write(b"%x\r\n%s\r\n" % (len(data), data))
         self.wfile.flush()
+
+
+def _with_fault(wire: ModuleType, answer: Answer, events: Iterator[tuple[str, dict[str, Any]]]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The events as they come, or the first half of them and what goes wrong then."""
+    if answer.fault not in (Fault.CUT, Fault.ERROR_EVENT):
+        yield from events
+        return
+    told = list(events)
+    yield from told[: max(1, len(told) // 2)]
+    if answer.fault is Fault.ERROR_EVENT:
+        yield wire.error_event(answer)

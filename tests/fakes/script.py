@@ -1,6 +1,8 @@
 """What a scripted model is asked, and what it answers: the same for every wire protocol."""
 
 import json
+import threading
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -35,7 +37,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Answer:
-    """One answer. `delay_s` passes before anything is sent, `pause_s` between the pieces of a stream."""
+    """One answer."""
 
     text: str = ""
     calls: tuple[Call, ...] = ()
@@ -46,18 +48,21 @@ class Answer:
     code: str = ""  # e.g. context_length_exceeded
     retry_after_s: int | None = None
     fault: Fault | None = None
-    delay_s: float = 0.0
-    pause_s: float = 0.0
     input_tokens: int | None = None  # else a quarter of the request's characters
     pieces: int = 4  # that a stream's text comes in
+    paced_by: threading.Semaphore | None = None  # each piece takes a permit of it
 
     @property
     def output_tokens(self) -> int:
         return max(1, len(self.text + self.thinking + json.dumps([call.arguments for call in self.calls])) // 4)
 
-    def in_pieces(self, text: str) -> list[str]:
+    def in_pieces(self, text: str) -> Iterator[str]:
+        """Waits before each for its permit, where the answer is paced."""
         size = max(1, -(-len(text) // self.pieces))
-        return [text[start : start + size] for start in range(0, len(text), size)]
+        for start in range(0, len(text), size):
+            if self.paced_by is not None:
+                self.paced_by.acquire()
+            yield text[start : start + size]
 
 
 def say(text: str, **more: Any) -> Answer:

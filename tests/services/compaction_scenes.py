@@ -7,21 +7,27 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 import msgspec
+import pytest
 from django.db import connection
 from django.db.models import Model
 
 from sessions_app.engine import view
 from sessions_app.engine.entries import Entry
+from sessions_app.engine.extractive import ExtractiveSummariser
+from sessions_app.engine.steps import ShouldStop, Stop, Stopped, SummaryAnswer, SummaryRequest
 from sessions_app.models import Compaction, Event, PolicyValue, Session
 from sessions_app.models import Entry as EntryRow
 from sessions_app.selectors import plans
 from sessions_app.services import signals
+from sessions_app.services.compactions.keeper import KeeperThread
 from sessions_app.services.compactions.run import run_compaction
 from tests.engine.histories import Story
 from tests.stored import append_entries, store_session
 
 Row = TypeVar("Row", bound=Model)
 WINDOW = 8_000
+PATIENCE_S = 60.0
+"""So long is waited for what must come: a busy machine takes its time, and where it comes the patience costs nothing."""
 
 
 def story(turns: int, start: int = 0) -> list[Entry]:
@@ -56,9 +62,45 @@ def set_policy(session: Session, **values: object) -> None:
         PolicyValue.objects.update_or_create(scope="session", scope_id=str(session.pk), field=field, defaults={"value": value})
 
 
-def make_slow(session: Session, delay_s: float = 30.0) -> None:
-    """Every summary of this session takes so long."""
+def make_slow(session: Session, delay_s: float = 60.0) -> None:
+    """Every summary of this session takes so long. What must still run when a test looks is held by `HeldSummaries` instead."""
     set_policy(session, summarisers=["scripted"], scripted_delay_s=delay_s)
+
+
+class HeldSummaries:
+    """Scripted summaries of this process that come when they are let, so that no test has to be faster than they are."""
+
+    def __init__(self) -> None:
+        self._let = threading.Semaphore(0)
+        self._are_all_let = threading.Event()
+
+    def let(self, count: int = 1) -> None:
+        """Lets the next ones come."""
+        self._let.release(count)
+
+    def let_all(self) -> None:
+        self._are_all_let.set()
+
+    def summarise(self, request: SummaryRequest, should_stop: ShouldStop) -> SummaryAnswer:
+        """In place of the scripted summariser's. Raises `Stopped`."""
+        while not self._are_all_let.is_set() and not self._let.acquire(timeout=0.02):
+            if (stop := should_stop()) is not None:
+                raise Stopped(stop)
+        return ExtractiveSummariser().summarise(request, should_stop)
+
+
+def looks_of(kind: type[KeeperThread], monkeypatch: pytest.MonkeyPatch) -> list[Stop | None]:
+    """What keepers of this kind hear at each of their looks, from now on: promptness counted, where a clock would depend on the machine."""
+    heard: list[Stop | None] = []
+    look = kind._look
+
+    def listen(keeper: KeeperThread) -> Stop | None:
+        found = look(keeper)
+        heard.append(found)
+        return found
+
+    monkeypatch.setattr(kind, "_look", listen)
+    return heard
 
 
 def run_in_thread(compaction_id: uuid.UUID) -> threading.Thread:
@@ -75,7 +117,7 @@ def run_in_thread(compaction_id: uuid.UUID) -> threading.Thread:
     return thread
 
 
-def wait_until(condition: Callable[[], bool], timeout_s: float = 30.0) -> None:
+def wait_until(condition: Callable[[], bool], timeout_s: float = PATIENCE_S) -> None:
     until = time.monotonic() + timeout_s
     while not condition():
         assert time.monotonic() < until, "the state that the test waits for did not come about"

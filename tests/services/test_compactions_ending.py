@@ -27,6 +27,7 @@ from tests.services.compaction_scenes import (
     grow,
     history_digest,
     long_session,
+    looks_of,
     make_slow,
     run_in_thread,
     set_policy,
@@ -52,19 +53,6 @@ def slow_session(summaries):
     session = long_session()
     make_slow(session)
     return session
-
-
-@pytest.fixture
-def looks(monkeypatch) -> list[Stop | None]:
-    """What keepers heard at each of their looks at the row."""
-    heard, look = [], keeper.Keeper._look
-
-    def listen(self):
-        heard.append(look(self))
-        return heard[-1]
-
-    monkeypatch.setattr(keeper.Keeper, "_look", listen)
-    return heard
 
 
 def wait_for_end(thread: Thread) -> None:
@@ -93,8 +81,9 @@ def test_nothing_leads_out_of_a_terminal_status(support_actor, terminal):
     assert set(TRANSITIONS) == {status for status in Status if not status.is_terminal}
 
 
-def test_cancel_in_the_middle_of_a_chunk_takes_effect_within_a_second(support_actor, slow_session, looks):
+def test_cancel_in_the_middle_of_a_chunk_takes_effect_within_a_second(support_actor, slow_session, monkeypatch):
     """Invariant 13. Counted in looks: one that was under way, and the next."""
+    looks = looks_of(keeper.Keeper, monkeypatch)
     before, view_before = history_digest(slow_session), view_hash(slow_session)
     compaction, thread = started(support_actor, slow_session)
     cancel(actor=support_actor, session=slow_session, compaction_id=compaction.pk)
@@ -135,8 +124,9 @@ def test_a_compaction_of_another_session_cannot_be_cancelled_through_this_one(su
     assert fresh(compaction).status == Status.REQUESTED
 
 
-def test_a_deadline_ends_the_attempt_at_the_first_look_behind_it_and_changes_nothing(support_actor, slow_session, looks):
+def test_a_deadline_ends_the_attempt_at_the_first_look_behind_it_and_changes_nothing(support_actor, slow_session, monkeypatch):
     """Invariant 13."""
+    looks = looks_of(keeper.Keeper, monkeypatch)
     before = history_digest(slow_session)
     set_policy(slow_session, total_timeout_s=1, call_timeout_s=1)
     compaction = request(actor=support_actor, session=slow_session).compaction

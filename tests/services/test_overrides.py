@@ -19,6 +19,7 @@ from sessions_app.services.compactions.run import run_compaction
 from sessions_app.services.overrides import CannotOverride, exclude, include, pin, unpin
 from tests.engine.histories import Story
 from tests.services.compaction_scenes import (
+    PATIENCE_S,
     fresh,
     grow,
     history_digest,
@@ -219,15 +220,16 @@ def test_the_preview_agrees_with_the_attempt_where_pins_lie_before_the_last_boun
 
 
 @pytest.mark.parametrize(("decide", "status"), [(exclude, Status.STALE), (pin, Status.COMPLETED)])
-def test_a_running_attempt_is_stale_when_what_it_folds_is_excluded_and_else_commits(support_actor, decide, status):
+def test_a_running_attempt_is_stale_when_what_it_folds_is_excluded_and_else_commits(support_actor, decide, status, summaries):
     """Its summary may speak of what must not be sent; a pin is only added to its view."""
     session = long_session()
-    make_slow(session, delay_s=0.6)
+    make_slow(session)
     compaction = request(actor=support_actor, session=session).compaction
     thread = run_in_thread(compaction.pk)
     wait_until(lambda: fresh(compaction).phase == "summarise")
     decide(actor=support_actor, session=session, index=4)
-    thread.join(10)
+    summaries.let_all()
+    thread.join(PATIENCE_S)
     assert fresh(compaction).status == status, compaction.explanation
     if status == Status.STALE:
         assert compaction.reason == SkipReason.STALE_PREIMAGE
@@ -235,14 +237,15 @@ def test_a_running_attempt_is_stale_when_what_it_folds_is_excluded_and_else_comm
         assert fates(session)[4] is Fate.PINNED
 
 
-def test_an_exclusion_in_the_tail_lets_a_running_attempt_commit(support_actor):
+def test_an_exclusion_in_the_tail_lets_a_running_attempt_commit(support_actor, summaries):
     session = long_session()
-    make_slow(session, delay_s=0.6)
+    make_slow(session)
     compaction = request(actor=support_actor, session=session).compaction
     thread = run_in_thread(compaction.pk)
     wait_until(lambda: fresh(compaction).phase == "summarise")
     exclude(actor=support_actor, session=session, index=fresh(session).entry_count - 1)
-    thread.join(10)
+    summaries.let_all()
+    thread.join(PATIENCE_S)
     assert fresh(compaction).status == Status.COMPLETED
 
 
@@ -339,7 +342,7 @@ def test_two_people_who_decide_at_once_both_count(support_actor):
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(20)
+        thread.join(PATIENCE_S)
     assert plans.overrides_of(fresh(session)).pinned == {0, 4, 8, 12}
     assert session.overrides["version"] == 4
 
