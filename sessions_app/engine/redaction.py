@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from sessions_app.engine import plain_letters
 from sessions_app.engine.entries import Entry
 
 PLACEHOLDER = "[credential removed]"
@@ -34,12 +35,15 @@ _NAMED = re.compile(
     r"""
     (?P<name>
         (?:password|passwd|pwd|secret|api[_-]?key|access[_-]?key|auth[_-]?token|access[_-]?token)[\w-]{0,20}
-        \\?["']?\s{0,3}[=:]\s{0,3}\\?["']?
+        \\?["'”’]?\s{0,3}[=:＝：]\s{0,3}\\?["'“‘]?
     )
-    (?P<value>[^\s"'\\,;&<>(){}\[\]$]{6,200})
+    (?P<value>[^\s"'\\,;&<>(){}\[\]$“”‘’，。；、（）]{6,200})
     """,
     re.VERBOSE | re.IGNORECASE,
 )
+
+
+_HAS_LETTER = re.compile("[A-Za-z0-9]")  # what follows a name in words of another script is no password
 
 
 def _never(_match: re.Match[str]) -> bool:
@@ -58,9 +62,9 @@ def _is_placeholder(match: re.Match[str]) -> bool:
 def _is_code(match: re.Match[str]) -> bool:
     """Whether what stands where a secret would is the name of something, or was taken out already."""
     lead, value, after = match.group("name"), match.group("value"), match.string[match.end() : match.end() + 1]
-    if PLACEHOLDER.startswith(value):
+    if PLACEHOLDER.startswith(value) or not _HAS_LETTER.search(value):
         return True
-    if lead[-1] in "\"'":
+    if lead[-1] in "\"'“‘":
         return False
     is_word = re.fullmatch(r"[A-Za-z_.]+", value) is not None
     return after in ("(", "[") or (is_word and (not lead.endswith("=") or "." in value))
@@ -115,11 +119,14 @@ _TRACES = (
 def redact(text: str) -> tuple[str, int]:
     """The text without the credentials that it holds, and how many there were. Linear in its length."""
     raw = text.encode("utf-8", "surrogatepass")
+    is_plain = plain_letters.is_plain(raw)
+    if not is_plain:
+        raw = plain_letters.plain(text).encode("utf-8", "surrogatepass")
     lower = raw.lower()
     total = 0
     there = {shape: None for looks, shapes, in_lower in _TRACES if looks.search(lower if in_lower else raw) for shape in shapes}
     for shape, is_harmless in there:
-        text, count = _replace(shape, text, is_harmless)
+        text, count = _replace(shape, text, is_harmless, is_plain=is_plain)
         total += count
     return text, total
 
@@ -138,8 +145,12 @@ def redact_entries(entries: Sequence[Entry]) -> tuple[list[Entry], int]:
 
 def _suspects(entries: Sequence[Entry]) -> list[int]:
     """Positions of the entries in which a credential may stand."""
-    texts = ["\n".join([part.text for part in entry.parts]).encode("utf-8", "surrogatepass") for entry in entries]
+    said = ["\n".join([part.text for part in entry.parts]) for entry in entries]
+    texts = [text.encode("utf-8", "surrogatepass") for text in said]
     raw = b"\n".join(texts)
+    if not plain_letters.is_plain(raw):
+        texts = [plain_letters.plain(text).encode("utf-8", "surrogatepass") for text in said]
+        raw = b"\n".join(texts)
     lower = raw.lower()
     found = [match.start() for trace in _TRACES for match in trace.looks.finditer(lower if trace.in_lower else raw)]
     if not found:
@@ -158,16 +169,19 @@ def _redact_entry(entry: Entry) -> tuple[Entry, int]:
     return (msgspec.structs.replace(entry, parts=tuple(parts)), count) if count else (entry, 0)
 
 
-def _replace(shape: re.Pattern[str], text: str, is_harmless: Callable[[re.Match[str]], bool]) -> tuple[str, int]:
-    """The text with the shape's matches, or the `value` in them, replaced; and how many there were."""
-    count = 0
+def _replace(shape: re.Pattern[str], text: str, is_harmless: Callable[[re.Match[str]], bool], *, is_plain: bool) -> tuple[str, int]:
+    """The text with the shape's matches, or the `value` in them, replaced; and how many there were.
+
+    `is_plain`: it reads as it is written. Else the shape is looked for in what it reads as.
+    """
+    reading = None if is_plain else plain_letters.read(text)
     group = "value" if "value" in shape.groupindex else 0
-
-    def replace(match: re.Match[str]) -> str:
-        nonlocal count
+    pieces: list[str] = []
+    done = 0
+    for match in shape.finditer(reading.text if reading else text):
         if is_harmless(match):
-            return match.group()
-        count += 1
-        return match.string[match.start() : match.start(group)] + PLACEHOLDER + match.string[match.end(group) : match.end()]
-
-    return shape.sub(replace, text), count
+            continue
+        start, end = reading.span(*match.span(group)) if reading else match.span(group)
+        pieces += (text[done:start], PLACEHOLDER)
+        done = end
+    return ("".join((*pieces, text[done:])), len(pieces) // 2) if pieces else (text, 0)

@@ -1,7 +1,13 @@
 """Credentials are taken out; what only looks a little like one stays."""
 
-import pytest
+import sys
+import unicodedata
 
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sessions_app.engine import plain_letters
 from sessions_app.engine.redaction import PLACEHOLDER, redact, redact_entries
 from tests.engine.histories import Story
 
@@ -101,3 +107,94 @@ def test_a_page_with_one_credential_is_as_clean_as_its_texts_one_by_one():
     redacted, count = redact_entries(entries)
     assert [entry.text for entry in redacted] == [redact(word)[0] for word in words]
     assert count == sum(redact(word)[1] for word in words) == 4
+
+
+def wide(text: str) -> str:
+    """The text in full-width letters."""
+    return "".join(chr(ord(letter) + 0xFEE0) if "!" <= letter <= "~" else letter for letter in text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"api_\N{KELVIN SIGN}ey={SECRET}",
+        f"pa\N{LATIN SMALL LETTER LONG S}\N{LATIN SMALL LETTER LONG S}word={SECRET}",
+        f"{wide('password')}={SECRET}",
+        f"{wide('password=')}{SECRET}",
+        f"密码 password：{SECRET}",
+        f"password：“{SECRET}”",
+        f"api\N{NON-BREAKING HYPHEN}key: {SECRET}",
+        f"𝗮𝗽𝗶_𝗸𝗲𝘆={SECRET}",
+        f"ⓢⓔⓒⓡⓔⓣ={SECRET}",
+        f"pass\N{ZERO WIDTH SPACE}word={SECRET}",
+        f"access\N{SOFT HYPHEN}_token={SECRET}",
+        f"\N{ZERO WIDTH NO-BREAK SPACE}Bea\N{ZERO WIDTH JOINER}rer {SECRET}",
+        f"ｓｋ－ant-{SECRET}",
+        f"gh\N{MODIFIER LETTER SMALL P}_{SECRET}",
+        "A\N{KELVIN SIGN}IAABCDEFGHIJKLMNOP",
+        f"-----BEGIN PR\N{FULLWIDTH LATIN CAPITAL LETTER I}VATE KEY-----\n{SECRET}\n-----END PRIVATE KEY-----",
+    ],
+)
+def test_a_credential_is_found_however_its_letters_are_written(text):
+    entries = Story().user(f"Größe ① ™ {text} 之后。").says("①").entries
+    redacted, count = redact_entries(entries)
+    assert count == 1
+    said = redacted[0].text
+    assert SECRET not in said
+    assert "ABCDEFGHIJ" not in said
+    assert said.startswith("Größe ① ™ ")
+    assert said.endswith(" 之后。")
+    assert redacted[1] is entries[1]
+    assert redact(said) == (said, 0)
+
+
+def test_a_value_in_letters_that_only_look_otherwise_is_taken_out_whole_and_nothing_beside_it():
+    assert redact(f"① sk-{wide(SECRET)}; ② stays") == (f"① {PLACEHOLDER}; ② stays", 1)
+    assert redact("pass\u200bword=ﬁve-ﬂoors-㎏ and ﬁne") == (f"pass\u200bword={PLACEHOLDER} and ﬁne", 1)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "password：请从环境变量里读取",
+        "пароль password: никому не говорить",
+        "它的 password 在哪里？ ① 在环境里",
+        "ｔａｓｋ－" + "a" * 20,
+        "The ﬁle ½ ™ №",
+    ],
+)
+def test_ordinary_text_of_any_script_stays_as_it_is(text):
+    assert redact(text) == (text, 0)
+
+
+PIECES = st.sampled_from(
+    ["password", "ｐassword", "=", "：", "sk-", "ſk-", SECRET, wide(SECRET), "\u200b", "①", "㎏", "é", "语", " ", "\n", "://a:", "@"]
+)
+
+
+@given(st.lists(PIECES | st.characters(), max_size=30).map("".join))
+def test_what_a_text_reads_as_decides_and_what_stays_of_it_is_as_it_was_written(text):
+    redacted, count = redact(text)
+    as_read, count_as_read = redact(plain_letters.plain(text))
+    assert count == count_as_read
+    assert plain_letters.plain(redacted) == as_read
+    kept = redacted.split(PLACEHOLDER) if count else [redacted]
+    assert text.startswith(kept[0])
+    assert text.endswith(kept[-1])
+
+
+@given(st.text())
+def test_a_text_reads_as_it_is_written_unless_something_in_it_reads_otherwise(text):
+    reading = plain_letters.read(text)
+    assert reading.text == plain_letters.plain(text)
+    assert plain_letters.is_plain(text.encode("utf-8", "surrogatepass")) == (reading.text == text)
+    assert len(reading.origins) == len(reading.text)
+    assert reading.origins == sorted(reading.origins)
+
+
+def test_all_letters_and_digits_that_unicode_has_a_second_time_read_as_their_plain_ones():
+    plain = set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")
+    for letter in map(chr, range(0x80, sys.maxunicode + 1)):
+        reads = unicodedata.normalize("NFKC", letter)
+        if plain.issuperset(reads):
+            assert plain_letters.plain(letter) == reads
