@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from sessions_app.engine.entries import Usage
 from sessions_app.engine.overflow import Refusal, classify
 from sessions_app.providers.base import ModelAnswer, ModelRequest, OnText, StopReason, ToolCall, refused, retry_after
+from sessions_app.providers.limits import MOST_REPAIRS, Parameters
 
 if TYPE_CHECKING:
     import anthropic
@@ -31,8 +32,19 @@ class AnthropicClient:
         self._client: anthropic.AsyncAnthropic = anthropic.AsyncAnthropic(timeout=timeout_s, max_retries=0)
 
     async def ask(self, request: ModelRequest, on_text: OnText) -> ModelAnswer:
+        parameters = Parameters(request.model, request.max_tokens, address=str(self._client.base_url))
+        for _ in range(MOST_REPAIRS):
+            try:
+                return await self._ask(request, parameters, on_text)
+            except self._sdk.BadRequestError as error:
+                if not parameters.repair(str(error.message)):
+                    raise self._refused(error) from error
+        raise refused(Refusal.INVALID)
+
+    async def _ask(self, request: ModelRequest, parameters: Parameters, on_text: OnText) -> ModelAnswer:
+        """Raises the client's `BadRequestError` as it is: the parameters may be to blame."""
         sdk = self._sdk
-        wanted: dict[str, Any] = {"model": request.model, "max_tokens": request.max_tokens, "messages": list(request.messages)}
+        wanted: dict[str, Any] = {"model": request.model, "max_tokens": parameters.tokens, "messages": list(request.messages)}
         if request.system:
             wanted["system"] = request.system
         try:
@@ -40,6 +52,8 @@ class AnthropicClient:
                 async for piece in stream.text_stream:
                     on_text(piece)
                 message = await stream.get_final_message()
+        except sdk.BadRequestError:
+            raise
         except sdk.APIStatusError as error:
             raise self._refused(error) from error
         except Exception as error:

@@ -2,12 +2,15 @@
 
 from collections.abc import Callable
 
+import msgspec
+
 from sessions_app.engine import prompts
 from sessions_app.engine.overflow import Refusal
 from sessions_app.engine.steps import ShouldStop, SummariserFailed, SummaryAnswer, SummaryRequest
 from sessions_app.engine.terms import SummarySource
 from sessions_app.providers.base import ModelClient, ModelRefused, ModelRequest, StopReason
 from sessions_app.providers.calls import call, pause
+from sessions_app.providers.limits import answer_limit
 from sessions_app.providers.prices import prices_of_summariser
 
 FIRST_PAUSE_S = 2.0
@@ -32,6 +35,7 @@ class ModelSummariser:
         if request.attempt > 1:
             pause(self._pause_s, should_stop)
         self._pause_s = 0.0
+        request = msgspec.structs.replace(request, max_tokens=min(request.max_tokens, answer_limit(self._model) or request.max_tokens))
         wanted = ModelRequest(
             model=self._model,
             system=prompts.system_prompt(request),

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 from sessions_app.engine.entries import Usage
 from sessions_app.engine.overflow import Refusal, classify
 from sessions_app.providers.base import ModelAnswer, ModelRequest, OnText, StopReason, ToolCall, refused, retry_after
+from sessions_app.providers.limits import MOST_REPAIRS, NEW_NAME, OLD_NAME, REASONING_TOKENS, Parameters, reasons
 
 if TYPE_CHECKING:
     import openai
@@ -29,20 +30,39 @@ class OpenAIClient:
         import openai  # noqa: PLC0415  half a second of import, which only workers that call it pay
 
         self._sdk = openai
-        self._limit = "max_tokens" if is_copy else "max_completion_tokens"  # the new name is known to few of those that copy it
+        self._is_copy = is_copy
         self._client: openai.AsyncOpenAI = openai.AsyncOpenAI(timeout=timeout_s, max_retries=0, api_key=None if has_key else NO_KEY)
 
     async def ask(self, request: ModelRequest, on_text: OnText) -> ModelAnswer:
+        does_reason = reasons(request.model)
+        # The new name is known to few of those that copy the interface, and the old one to no model that reasons.
+        name = OLD_NAME if self._is_copy and not does_reason else NEW_NAME
+        wanted = request.max_tokens + (REASONING_TOKENS if does_reason else 0)
+        parameters = Parameters(request.model, wanted, address=str(self._client.base_url), name=name)
+        for _ in range(MOST_REPAIRS):
+            try:
+                return await self._ask(request, parameters, on_text)
+            except (self._sdk.BadRequestError, self._sdk.UnprocessableEntityError) as error:
+                if not parameters.repair(str(error.message)):
+                    raise self._refused(error) from error
+        raise refused(Refusal.INVALID)
+
+    async def _ask(self, request: ModelRequest, parameters: Parameters, on_text: OnText) -> ModelAnswer:
+        """Raises the client's errors of status 400 and 422 as they are: the parameters may be to blame."""
         sdk = self._sdk
         system = ({"role": "system", "content": request.system},) if request.system else ()
-        wanted: dict[str, Any] = {"model": request.model, "messages": [*system, *request.messages], self._limit: request.max_tokens}
+        wanted: dict[str, Any] = {"model": request.model, "messages": [*system, *request.messages], parameters.name: parameters.tokens}
+        if parameters.takes_usage:
+            wanted["stream_options"] = {"include_usage": True}
         gathered = _Gathered()
         try:
             create: Any = self._client.chat.completions.create  # its messages are the provider's own shapes
-            stream = await create(**wanted, stream=True, stream_options={"include_usage": True})
+            stream = await create(**wanted, stream=True)
             async with stream:
                 async for chunk in stream:
                     gathered.add(chunk, on_text)
+        except (sdk.BadRequestError, sdk.UnprocessableEntityError):
+            raise
         except sdk.APIStatusError as error:
             raise self._refused(error) from error
         except Exception as error:
