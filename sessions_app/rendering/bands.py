@@ -165,7 +165,7 @@ def _bands(layout: _Layout, *, folds: bool) -> Iterator[Band]:
         is_marked = is_marked or _divides(page, item)
         if not is_marked and previous < page.boundary_index <= item.index:
             is_marked = True
-            yield Band(kind="boundary", checkpoint=_row_of(page, page.generation))
+            yield Band(kind="boundary", checkpoint=page.checkpoint_of(page.generation))
         previous = item.last_index
         yield _divider_band(layout, item) if item.is_divider else _entry_band(layout, item)
     if folded:
@@ -187,10 +187,6 @@ def _divides(page: HistoryPage, item: HistoryItem) -> bool:
     """Whether the entry is the divider of the shown generation, right at its boundary."""
     row = page.divider_at(item.index) if item.is_divider and abs(item.index - page.boundary_index) <= 1 else None
     return row is not None and row.generation == page.generation
-
-
-def _row_of(page: HistoryPage, generation: int) -> CheckpointRow | None:
-    return next((row for row in page.checkpoints if row.generation == generation), None)
 
 
 def fate_view(fate: EntryFate) -> FateView:

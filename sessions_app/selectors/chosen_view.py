@@ -1,6 +1,7 @@
 """Which view of a session is meant: whose context, of which generation, or as it was at an entry."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import msgspec
 
@@ -31,13 +32,13 @@ class ChosenView:
     def checkpoint(self) -> Checkpoint | None:
         return self.chain[-1] if self.chain else None
 
-    def clipped(self) -> tuple[Checkpoint, ...]:
-        """The chain with the last plan as it was: nothing in it comes after `upto`."""
+    @property
+    def clipped_checkpoint(self) -> Checkpoint | None:
+        """The last plan as it was: nothing in it comes after `upto`."""
         if self.upto is None or not self.chain:
-            return self.chain
-        last = self.chain[-1]
-        segments = tuple(place for segment in last.segments if (place := clipped(segment, self.upto)) is not None)
-        return (*self.chain[:-1], msgspec.structs.replace(last, segments=segments))
+            return self.checkpoint
+        segments = tuple(place for segment in self.chain[-1].segments if (place := clipped(segment, self.upto)) is not None)
+        return msgspec.structs.replace(self.chain[-1], segments=segments)
 
     @property
     def generation(self) -> int:
@@ -66,7 +67,16 @@ def chosen_view(session: Session, *, context: Lineage | None = None, generation:
     return ChosenView(Lineage(compaction.lineage), chain)
 
 
-def _view_at(session: Session, context: Lineage | None, at: int) -> ChosenView:
+class Then(NamedTuple):
+    """What was in force when an entry was the newest: the checkpoint (None: none), and what was pinned and excluded."""
+
+    context: Lineage
+    newest: Compaction | None
+    decided: Overrides
+
+
+def in_force_then(session: Session, context: Lineage | None, at: int) -> Then:
+    """Of a context, or of the one that showed then. Raises `LookupError` for an entry that there is not."""
     if not 0 <= at < session.entry_count:
         raise LookupError(f"This session has no entry {at:,}; it has {session.entry_count:,}, counted from 0.")
     console, decided = None, Overrides()
@@ -75,10 +85,15 @@ def _view_at(session: Session, context: Lineage | None, at: int) -> ChosenView:
     agent = Compaction.objects.filter(session=session, lineage=Lineage.AGENT, generation__isnull=False, divider_index__lte=at)
     newest = None if console else agent.order_by("-divider_index", "-generation").first()
     if console is not None or not decided.is_empty:
-        return ChosenView(Lineage.CONSOLE, plans.with_overrides(plans.chain_of(console or newest), decided), at)
+        return Then(Lineage.CONSOLE, console or newest, decided)
     if context is Lineage.CONSOLE:
-        return ChosenView(Lineage.CONSOLE, (), at)
-    return ChosenView(Lineage.AGENT if newest else Lineage.CONSOLE, plans.chain_of(newest), at)
+        return Then(Lineage.CONSOLE, None, decided)
+    return Then(Lineage.AGENT if newest else Lineage.CONSOLE, newest, decided)
+
+
+def _view_at(session: Session, context: Lineage | None, at: int) -> ChosenView:
+    then = in_force_then(session, context, at)
+    return ChosenView(then.context, plans.with_overrides(plans.chain_of(then.newest), then.decided), at)
 
 
 def _console_at(session: Session, at: int) -> Compaction | None:

@@ -1,29 +1,43 @@
 """The history tab: a window of entries, the fate of each in the view that is shown, and the places to go from here."""
 
+import uuid
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
+from django.db.models import QuerySet
+
 from sessions_app.engine.entries import Checkpoint, SyntheticMessage
-from sessions_app.engine.fates import EntryFate, fate_of
+from sessions_app.engine.fates import EntryFate
 from sessions_app.engine.shapes import EntryShape
 from sessions_app.engine.terms import Lineage, SegmentKind
 from sessions_app.models import Compaction, Session
 from sessions_app.selectors import plans
-from sessions_app.selectors.chosen_view import chosen_view
+from sessions_app.selectors.chosen_view import ChosenView, in_force_then
 from sessions_app.selectors.history_window import Detail, EntryWindow, HistoryItem, WindowPlace, entry_window, read_items
+from sessions_app.selectors.lineages import Mark, chain_to, marks_of, plan_of, window_fates
 from sessions_app.selectors.prefixes import REWOUND
 
 NO_GENERATION = 0
 MAX_HEAD = 200
 _CHECKPOINT_COLUMNS = (
     "pk", "generation", "parent_id", "parent__generation", "lineage", "trigger", "requested_by", "outcome", "divider_index", "warnings",
-    "boundary_index", "prefix_hash", "entries_folded", "tokens_before", "tokens_before_scope", "tokens_after", "tokens_after_scope",
+    "boundary_index", "entries_folded", "tokens_before", "tokens_before_scope", "tokens_after", "tokens_after_scope",
     "started_at", "finished_at", "detail",
 )  # fmt: skip
 BOUNDARY_LEAD = 32
 """Beside a block more of what it stands for is shown."""
+
+FEW_GENERATIONS = 12
+"""So many are read with all that a page may say of them; of more it reads where they stand, and then those that it names."""
+
+OFFERED_GENERATIONS = 6
+"""So many of the newest generations can be chosen on the page; the others in the ledger."""
+
+
+Rows = QuerySet[Compaction, dict[str, Any]]
 
 
 class Layout(StrEnum):
@@ -91,16 +105,17 @@ class Block:
 
 @dataclass(frozen=True)
 class HistoryPage:
-    """One window, ready to be laid out."""
+    """One window, ready to be laid out. `checkpoints`: those that it names, oldest first, of all of which `marks` says where they stand."""
 
     options: HistoryOptions
     layout: Layout
     context: Lineage
     contexts: tuple[Lineage, ...]
     window: EntryWindow
-    fates: dict[int, EntryFate]
+    fates: dict[int, EntryFate]  # by index; of the model view none, all of which is in the view
     checkpoint: Checkpoint | None
     checkpoints: tuple[CheckpointRow, ...]
+    marks: tuple[Mark, ...]
     block: Block | None
     head: tuple[HistoryItem, ...]
     entry_count: int
@@ -117,6 +132,16 @@ class HistoryPage:
         """First entry of the verbatim tail of the view; 0 when nothing is folded."""
         return self.checkpoint.boundary_index if self.checkpoint else 0
 
+    @property
+    def offered(self) -> tuple[CheckpointRow, ...]:
+        """The checkpoints to choose between: the newest, and the one whose view is shown."""
+        newest = {mark.generation for mark in self.marks[-OFFERED_GENERATIONS:]}
+        return tuple(row for row in self.checkpoints if row.generation in newest or row.generation == self.generation)
+
+    def checkpoint_of(self, generation: int) -> CheckpointRow | None:
+        """The checkpoint of a generation that the page names."""
+        return next((row for row in self.checkpoints if row.generation == generation), None)
+
     def divider_at(self, index: int) -> CheckpointRow | None:
         return next((row for row in self.checkpoints if row.divider_index == index), None)
 
@@ -126,29 +151,23 @@ def history_page(session: Session, options: HistoryOptions) -> HistoryPage:
 
     Raises `LookupError` for a generation or an entry that the session does not have.
     """
-    context = options.context or plans.default_context(session)
-    committed = _committed(session)
-    if options.at_view is None:
-        chain = _chain(session, context, options.generation, committed)
-    else:
-        then = chosen_view(session, context=options.context, at=options.at_view)
-        context, chain = then.context, then.clipped()
-    checkpoint = chain[-1] if chain else None
+    told = list(_told(session)) if session.last_generation <= FEW_GENERATIONS else None
+    marks = marks_of(session.pk) if told is None else tuple(Mark(*(row[name] for name in Mark._fields)) for row in told)
+    context, chain, checkpoint = _view(session, options, marks)
     layout = options.layout or (Layout.SPLIT if checkpoint and checkpoint.generation else Layout.CANONICAL)
     window = entry_window(session.pk, _place(options, layout, checkpoint))
-    fates = {item.index: fate_of(_shape(item), chain) for item in _all_items(window)}
-    rows = _checkpoint_rows(session, committed)
-    block = _block(checkpoint, rows)
+    rows = _checkpoint_rows(session, _named(session, marks, checkpoint, window) if told is None else told)
     return HistoryPage(
         options=options,
         layout=layout,
         context=context,
         contexts=_contexts(session),
         window=window,
-        fates=fates,
+        fates=window_fates(() if layout is Layout.VIEW else [_shape(item) for item in _all_items(window)], chain, checkpoint),
         checkpoint=checkpoint,
         checkpoints=rows,
-        block=block,
+        marks=marks,
+        block=_block(checkpoint, rows),
         head=_head(session, checkpoint, window, layout),
         entry_count=session.entry_count,
         view_tokens=_view_tokens(session, checkpoint, options),
@@ -168,15 +187,24 @@ def _view_tokens(session: Session, checkpoint: Checkpoint | None, options: Histo
 
 def checkpoint_rows(session: Session) -> tuple[CheckpointRow, ...]:
     """All checkpoints of a session, oldest first; one query over small columns, as plain rows, since there may be hundreds."""
-    return _checkpoint_rows(session, _committed(session))
+    return _checkpoint_rows(session, _told(session))
 
 
-def _committed(session: Session) -> list[dict[str, Any]]:
-    rows = Compaction.objects.filter(session=session, generation__isnull=False).order_by("generation")
-    return list(rows.values(*_CHECKPOINT_COLUMNS))
+def _told(session: Session) -> Rows:
+    rows: Rows = Compaction.objects.filter(session=session, generation__isnull=False).order_by("generation").values(*_CHECKPOINT_COLUMNS)
+    return rows
 
 
-def _checkpoint_rows(session: Session, rows: list[dict[str, Any]]) -> tuple[CheckpointRow, ...]:
+def _named(session: Session, marks: tuple[Mark, ...], checkpoint: Checkpoint | None, window: EntryWindow) -> Rows:
+    """The checkpoints that a page names: to choose between, the one that is shown, and those with a divider in the window."""
+    generations = {mark.generation for mark in marks[-OFFERED_GENERATIONS:]} | {checkpoint.generation if checkpoint else NO_GENERATION}
+    dividers = {item.index for item in window.items if item.is_divider}
+    generations |= {mark.generation for mark in marks if mark.divider_index in dividers}
+    named: Rows = _told(session).filter(generation__in=generations)
+    return named
+
+
+def _checkpoint_rows(session: Session, rows: Iterable[dict[str, Any]]) -> tuple[CheckpointRow, ...]:
     active = {session.active_agent_id, session.active_console_id}
     return tuple(
         CheckpointRow(
@@ -213,19 +241,33 @@ def _span_s(lineage: str, started: datetime | None, finished: datetime | None, d
     return said / 1000 if isinstance(said, int | float) and said > 0 else None  # agents write 0 where they did not measure
 
 
-def _chain(session: Session, context: Lineage, generation: int | None, committed: list[dict[str, Any]]) -> tuple[Checkpoint, ...]:
+def _view(session: Session, options: HistoryOptions, marks: tuple[Mark, ...]) -> tuple[Lineage, tuple[Mark, ...], Checkpoint | None]:
+    """Whose context is shown, the checkpoints that led to it, and its plan with what is pinned and excluded; None: there is none."""
+    context = options.context or plans.default_context(session)
+    if options.at_view is not None:
+        then = in_force_then(session, options.context, options.at_view)
+        chain = chain_to(marks, then.newest.pk if then.newest else None)
+        held = plans.with_overrides(_planned(chain), then.decided)
+        return then.context, chain, ChosenView(then.context, held, options.at_view).clipped_checkpoint
+    chain = chain_to(marks, _newest(session, context, options.generation, marks))
+    is_agents = chain[-1].lineage == Lineage.AGENT if chain and options.generation is not None else context is Lineage.AGENT
+    held = _planned(chain) if is_agents else plans.with_overrides(_planned(chain), plans.overrides_of(session))
+    return context, chain, held[-1] if held else None
+
+
+def _planned(chain: tuple[Mark, ...]) -> tuple[Checkpoint, ...]:
+    return (plan_of(chain[-1]),) if chain else ()
+
+
+def _newest(session: Session, context: Lineage, generation: int | None, marks: tuple[Mark, ...]) -> uuid.UUID | None:
     if generation is None:
-        newest = session.active_agent_id if context is Lineage.AGENT else plans.newest_of_console(session)
-    elif generation == NO_GENERATION:
-        newest = None
-    else:
-        newest = next((row["pk"] for row in committed if row["generation"] == generation), None)
-        if newest is None:
-            raise LookupError(f"This session has no generation #{generation}.")
-    rows = (plans.Committed(*(row[name] for name in plans.Committed._fields)) for row in committed)
-    chain = plans.chain_among(rows, newest) if newest else ()
-    is_agents = chain[-1].lineage is Lineage.AGENT if chain and generation is not None else context is Lineage.AGENT
-    return chain if is_agents else plans.with_overrides(chain, plans.overrides_of(session))
+        return session.active_agent_id if context is Lineage.AGENT else plans.newest_of_console(session)
+    if generation == NO_GENERATION:
+        return None
+    newest = next((mark.pk for mark in marks if mark.generation == generation), None)
+    if newest is None:
+        raise LookupError(f"This session has no generation #{generation}.")
+    return newest
 
 
 def _place(options: HistoryOptions, layout: Layout, checkpoint: Checkpoint | None) -> WindowPlace:

@@ -171,7 +171,7 @@ def _sums(session: Session) -> list[tuple[int, int]]:
 def _marks_by_turn(page: HistoryPage, indexes: list[int]) -> dict[int, str]:
     """The word before the first turn of each stretch: summarised by which generation, or sent word for word."""
     folding = sorted(
-        (row.boundary_index, row.generation) for row in page.checkpoints if row.boundary_index and row.generation <= page.generation
+        (mark.boundary_index, mark.generation) for mark in page.marks if mark.boundary_index and mark.generation <= page.generation
     )
     marks: dict[int, str] = {}
     last = ""

@@ -35,7 +35,7 @@ def default_context(session: Session) -> Lineage:
     return Lineage.CONSOLE
 
 
-def load_checkpoint(compaction: Compaction) -> Checkpoint:
+def load_checkpoint(compaction: "Compaction | Committed") -> Checkpoint:
     """The plan of a committed compaction. Two queries."""
     return _load_checkpoints([compaction])[0]
 

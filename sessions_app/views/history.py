@@ -14,6 +14,7 @@ from sessions_app.models import Session
 from sessions_app.permissions import Action
 from sessions_app.rendering import part_html
 from sessions_app.rendering.bands import child_bands, lay_out
+from sessions_app.rendering.minimap import marks_svg
 from sessions_app.rendering.model_view import problems_of, sent_messages, window_messages
 from sessions_app.selectors import parts
 from sessions_app.selectors.history import HistoryPage, Layout, history_page
@@ -130,7 +131,8 @@ def _history(request: PageRequest, session: Session) -> Context:
         "splits": links.splits,
         "outline": outline(session.pk, page),
         "decided": decided(session),
-        "minimap": minimap(session, page),
+        "minimap": (map_of_all := minimap(session, page)),
+        "minimap_marks": marks_svg(map_of_all),
         **found_in(request, session, page.options.at),
     }
     return context | _laid_out(session, page)

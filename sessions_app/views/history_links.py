@@ -12,7 +12,6 @@ from sessions_app.selectors.history import NO_GENERATION, HistoryPage, Layout
 from sessions_app.selectors.history_window import Detail
 
 PLACE = ("at", "before", "start")
-SHOWN_GENERATIONS = 6
 _LAYOUT_WORDS = {Layout.CANONICAL: "Canonical", Layout.VIEW: "Model view", Layout.SPLIT: "Split"}
 _DETAIL_WORDS = {Detail.EVERYTHING: "Everything", Detail.NO_OUTPUT: "No tool output", Detail.PROMPTS: "Prompts and answers"}
 _CONTEXT_WORDS = {Lineage.AGENT: "the agent's own context", Lineage.CONSOLE: "this console's view"}
@@ -30,7 +29,10 @@ class Link:
 
 @dataclass(frozen=True)
 class Moment:
-    """The place in time that is shown, and the way to others. `fields` keep the rest of the address; `marks` are of 1000."""
+    """The place in time that is shown, and the way to others. `fields` keep the rest of the address.
+
+    `marks`: the path of a line at each compaction, in a box of 1000 by 10.
+    """
 
     entry: int
     newest: int
@@ -38,7 +40,7 @@ class Moment:
     now: str
     base: str
     fields: tuple[tuple[str, str], ...]
-    marks: tuple[int, ...]
+    marks: str
     since: str  # what the generation that was in force changed
 
     @property
@@ -107,7 +109,7 @@ def history_links(session_id: uuid.UUID, page: HistoryPage, asked: QueryDict) ->
 def _moment(base: str, page: HistoryPage, asked: QueryDict) -> Moment:
     newest = max(0, page.entry_count - 1)
     kept = QueryDict(_query(asked, dict.fromkeys((*PLACE, "at_view", "generation"))))
-    places = (row.divider_index for row in page.checkpoints if row.divider_index is not None)
+    places = (mark.divider_index for mark in page.marks if mark.divider_index is not None)
     return Moment(
         entry=newest if page.upto is None else page.upto,
         newest=newest,
@@ -115,14 +117,14 @@ def _moment(base: str, page: HistoryPage, asked: QueryDict) -> Moment:
         now=_address(base, asked, dict.fromkeys((*PLACE, "at_view"))),
         base=base,
         fields=tuple((name, value) for name, values in kept.lists() for value in values),
-        marks=tuple(dict.fromkeys(round(1000 * place / max(1, newest)) for place in places)),
+        marks="".join(dict.fromkeys(f"M{round(1000 * place / max(1, newest))} 0v10" for place in places)),
         since=_since(page),
     )
 
 
 def _since(page: HistoryPage) -> str:
     """What the shown view lacks or keeps against the one before its generation, in words."""
-    row = next((row for row in page.checkpoints if row.generation == page.generation), None)
+    row = page.checkpoint_of(page.generation)
     held = page.checkpoint
     told = [
         (row.entries_folded if row else 0, "more trimmed" if row and row.outcome == "trimmed" else "more summarised"),
@@ -139,14 +141,10 @@ def _is_default(page: HistoryPage) -> bool:
 
 
 def _generations(page: HistoryPage, url: Callable[..., str], place: dict[str, int]) -> tuple[Link, ...]:
-    if not page.checkpoints:
+    if not page.marks:
         return ()
-    rows = page.checkpoints[-SHOWN_GENERATIONS:]
-    shown = next((row for row in page.checkpoints if row.generation == page.generation), None)
-    if shown and shown not in rows:
-        rows = (shown, *rows)
     links = [Link("none", url(generation=NO_GENERATION, at_view=None, **place), page.generation == NO_GENERATION)]
-    for row in rows:
+    for row in page.offered:
         label = f"#{row.generation}" + (" active" if row.is_active else "")
         links.append(Link(label, url(generation=row.generation, at_view=None), row.generation == page.generation))
     return tuple(links)

@@ -1,12 +1,13 @@
 """How every view answers: a whole page, or the one part of it that htmx asks for."""
 
 from collections.abc import AsyncIterator, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from asgiref.sync import sync_to_async
 from django.core.handlers.asgi import ASGIRequest
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import render
+from django.template.context import make_context
+from django.template.loader import get_template
 from django.utils.cache import patch_vary_headers
 from django_htmx.middleware import HtmxDetails
 
@@ -39,7 +40,10 @@ def render_page(
     """Renders `template`, or of it only `partial` (a name, or a component's path) when htmx asks for a part."""
     if partial and wants_fragment(request):
         template = partial if partial.endswith(".html") else f"{template}#{partial}"
-    response = render(request, template, context, status=status)
+    page = make_context(context or {}, request)
+    page.use_l10n = False  # numbers as they are: filters of ours write them, and a page has two thousand
+    loaded: Any = get_template(template)  # Django's wrapper of the template, which would make a context of its own
+    response = HttpResponse(loaded.template.render(page), status=status)
     patch_vary_headers(response, ["HX-Request"])
     return response
 
