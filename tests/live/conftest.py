@@ -10,6 +10,8 @@ from django.conf import settings
 from django.contrib.auth.models import User
 from django.test import Client
 
+from tests.services.compaction_scenes import PATIENCE_S
+
 Connect = Callable[..., AbstractAsyncContextManager[WebsocketCommunicator]]
 ORIGIN = b"http://localhost"
 
@@ -31,7 +33,7 @@ async def connected(path: str, user: User | None = None, client: Client | None =
     if client is not None:
         headers.append((b"cookie", f"{settings.SESSION_COOKIE_NAME}={client.cookies[settings.SESSION_COOKIE_NAME].value}".encode()))
     socket = WebsocketCommunicator(application, path, headers=headers)
-    socket.was_accepted, socket.code = await socket.connect(timeout=5)
+    socket.was_accepted, socket.code = await socket.connect(timeout=PATIENCE_S)
     yield socket
     await socket.disconnect()
 

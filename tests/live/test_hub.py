@@ -7,6 +7,7 @@ from channels.layers import get_channel_layer
 
 from sessions_app.live.fragments import Frame
 from sessions_app.live.hub import QUEUE_MESSAGES, Follower, Hub
+from tests.services.compaction_scenes import PATIENCE_S
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -28,7 +29,7 @@ class Log:
 
 
 async def take(follower: Follower, count: int) -> list[str]:
-    return [await asyncio.wait_for(follower.next_message(), 2) for _ in range(count)]
+    return [await asyncio.wait_for(follower.next_message(), PATIENCE_S) for _ in range(count)]
 
 
 async def test_every_follower_gets_every_message_in_order_and_the_log_is_read_once_for_all():
@@ -49,7 +50,8 @@ async def test_a_follower_that_comes_late_is_caught_up_from_its_cursor():
         assert await take(follower, 1) == ["message 6"]
 
 
-async def test_followers_that_come_at_once_from_one_cursor_are_rendered_for_once_and_miss_nothing():
+async def test_followers_that_come_at_once_from_one_cursor_are_rendered_for_once_and_miss_nothing(monkeypatch):
+    monkeypatch.setattr("sessions_app.live.hub.SHARED_S", 3_600)
     hub, log = Hub(), Log()
     log.last = 2
     async with hub.follow("log", log.after, 0) as first, hub.follow("log", log.after, 0) as second:
@@ -123,6 +125,14 @@ async def test_after_a_quiet_time_two_messages_wait_for_nothing_and_the_third_do
         await log.add()
         await asyncio.sleep(0.05)
         assert log.reads == reads
+
+
+async def test_what_has_to_wait_comes_when_the_gap_is_over():
+    hub, log = Hub(), Log()
+    async with hub.follow("log", log.after, 0, gap_s=0.05) as follower:
+        for _ in range(9):
+            await log.add()
+        assert await take(follower, 9) == [f"message {seq}" for seq in range(1, 10)]
 
 
 async def test_a_notice_of_nothing_new_does_not_keep_the_next_one_waiting():

@@ -12,14 +12,14 @@ from django.contrib.sessions.models import Session as SignIn
 from sessions_app.events import log
 from sessions_app.events.actors import system_actor
 from sessions_app.events.types import EventType
-from sessions_app.live import consumers
+from sessions_app.live import consumers, hub
 from sessions_app.live.consumers import CLOSE_TOO_SLOW
 from sessions_app.live.fragments import list_frame
 from sessions_app.models import Event, EventResult, SessionStatus
 from sessions_app.selectors import followed
 from sessions_app.services.compactions.request import request
 from sessions_app.services.compactions.run import run_compaction
-from tests.services.compaction_scenes import long_session
+from tests.services.compaction_scenes import PATIENCE_S, long_session
 from tests.stored import store_session
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -29,6 +29,12 @@ in_database = sync_to_async
 @pytest.fixture(autouse=True)
 def _queue_of_nobody(monkeypatch):
     monkeypatch.setattr("sessions_app.queue.enqueue", lambda *task: None)
+
+
+@pytest.fixture(autouse=True)
+def _no_beat_in_between(monkeypatch):
+    """A test that takes its time would hear it where it waits for what it did."""
+    monkeypatch.setattr(consumers, "BEAT_S", 3_600)
 
 
 @pytest.fixture
@@ -53,7 +59,7 @@ def changed_in(frame):
 
 
 async def closing_code(socket):
-    output = await socket.receive_output(timeout=2)
+    output = await socket.receive_output(timeout=PATIENCE_S)
     assert output["type"] == "websocket.close"
     return output["code"]
 
@@ -61,7 +67,7 @@ async def closing_code(socket):
 async def test_what_happens_to_a_session_is_told_to_its_followers(session, operator, connect):
     async with connect(path_of(session), operator) as socket:
         event = await in_database(say)(session)
-        frame = await socket.receive_from(timeout=15)
+        frame = await socket.receive_from(timeout=PATIENCE_S)
         assert cursor_in(frame) == event.seq
         assert changed_in(frame) == {"events", "history"}
         assert 'id="compaction-panel"' in frame
@@ -71,7 +77,7 @@ async def test_what_happens_to_a_session_is_told_to_its_followers(session, opera
 async def test_two_followers_get_the_same_bytes_whoever_they_are(session, operator, admin, connect):
     async with connect(path_of(session), operator) as one, connect(path_of(session), admin) as other:
         await in_database(say)(session)
-        assert await one.receive_from(timeout=15) == await other.receive_from(timeout=2)
+        assert await one.receive_from(timeout=PATIENCE_S) == await other.receive_from(timeout=PATIENCE_S)
 
 
 async def test_a_socket_is_caught_up_with_what_happened_between_page_and_connection(session, operator, connect):
@@ -80,7 +86,7 @@ async def test_a_socket_is_caught_up_with_what_happened_between_page_and_connect
     await in_database(say)(session)
     last = await in_database(say)(session, EventType.COMPACTION_REVERTED)
     async with connect(path_of(session, after=cursor), operator) as socket:
-        frame = await socket.receive_from(timeout=15)
+        frame = await socket.receive_from(timeout=PATIENCE_S)
     assert cursor_in(frame) == last.seq == await in_database(followed.session_cursor)(session.pk)
     assert changed_in(frame) == {"events", "history", "ledger"}
 
@@ -95,18 +101,18 @@ async def test_a_socket_with_nothing_to_catch_up_is_told_nothing(session, operat
 async def test_a_forged_cursor_means_from_the_start(session, operator, connect, after):
     event = await in_database(say)(session)
     async with connect(path_of(session, after=after), operator) as socket:
-        assert cursor_in(await socket.receive_from(timeout=15)) == event.seq
+        assert cursor_in(await socket.receive_from(timeout=PATIENCE_S)) == event.seq
 
 
 async def test_a_compaction_is_followed_to_its_end(session, support, support_actor, connect):
     async with connect(path_of(session), support) as socket:
         compaction = (await in_database(request)(actor=support_actor, session=session)).compaction
-        assert f"a{compaction.attempt}" in await socket.receive_from(timeout=15)
+        assert f"a{compaction.attempt}" in await socket.receive_from(timeout=PATIENCE_S)
         await in_database(run_compaction)(compaction.pk)
         last = await in_database(followed.session_cursor)(session.pk)
         frame = ""
         while not frame or cursor_in(frame) < last:
-            frame = await socket.receive_from(timeout=15)
+            frame = await socket.receive_from(timeout=PATIENCE_S)
         assert "committed" in frame
         assert changed_in(frame) >= {"ledger", "history"}
 
@@ -116,7 +122,7 @@ async def test_what_a_browser_sends_is_ignored(session, operator, connect):
         await socket.send_to(text_data='{"type": "compact"}')
         await socket.send_to(bytes_data=b"\x00" * 100)
         await in_database(say)(session)
-        assert cursor_in(await socket.receive_from(timeout=15))
+        assert cursor_in(await socket.receive_from(timeout=PATIENCE_S))
     assert not await Event.objects.filter(type="compaction.requested").aexists()
 
 
@@ -169,6 +175,13 @@ async def test_a_socket_ends_when_its_person_loses_the_right(session, operator, 
         assert await closing_code(socket) == (4404 if loss == "no group" else 4403)
 
 
+async def test_a_sign_of_life_comes_whether_anything_happens_or_not(session, operator, connect, monkeypatch):
+    monkeypatch.setattr(consumers, "BEAT_S", 0.05)
+    async with connect(path_of(session), operator) as socket:
+        for _ in range(2):
+            assert await socket.receive_from(timeout=PATIENCE_S) == consumers.BEAT
+
+
 async def test_a_socket_that_does_not_keep_up_is_closed_so_that_it_comes_back(session, operator, connect, monkeypatch):
     monkeypatch.setattr("sessions_app.live.hub.Follower.offer", lambda self, message: self.drop())
     async with connect(path_of(session), operator) as socket:
@@ -188,28 +201,36 @@ async def test_the_list_is_told_the_rows_that_changed_and_only_those(session, op
         session.status = SessionStatus.WORKING
         await session.asave()
         await in_database(say)(session)
-        row = await socket.receive_from(timeout=15)
+        row = await socket.receive_from(timeout=PATIENCE_S)
         assert f'id="row-{session.pk}"' in row
         assert str(other.pk) not in row
         assert "working" in row
 
 
-async def test_a_row_that_changes_often_is_told_at_most_four_times_a_second(session, operator, connect):
-    async with connect(f"/ws/sessions/?after={await in_database(followed.list_cursor)()}", operator) as socket:
+@pytest.mark.parametrize("place", ["session", "list"])
+async def test_a_row_that_changes_often_is_told_at_most_four_times_a_second(session, operator, connect, monkeypatch, place):
+    """With a gap that lasts: two messages come at once, and whatever happens then waits until it is over."""
+    assert 1 / hub.GAP_S <= 4
+    monkeypatch.setattr(hub, "GAP_S", 3_600)
+    path = path_of(session) if place == "session" else f"/ws/sessions/?after={await in_database(followed.list_cursor)()}"
+    async with connect(path, operator) as socket:
+        await in_database(say)(session)
+        assert str(session.pk) in await socket.receive_from(timeout=PATIENCE_S)  # from now on it follows
         for _ in range(20):
             await in_database(say)(session)
-        rows = 0
+        await socket.receive_from(timeout=PATIENCE_S)
+        told = 1
         while not await socket.receive_nothing(timeout=0.4):
-            await socket.receive_from(timeout=15)
-            rows += 1
-        assert 1 <= rows <= 4
+            await socket.receive_from(timeout=PATIENCE_S)
+            told += 1
+        assert told <= hub.AT_ONCE
 
 
 async def test_the_list_is_caught_up_with_rows_that_changed_before_it_connected(session, operator, connect):
     cursor = await in_database(followed.list_cursor)()
     await in_database(say)(session)
     async with connect(f"/ws/sessions/?after={cursor}", operator) as socket:
-        assert f'id="row-{session.pk}"' in await socket.receive_from(timeout=15)
+        assert f'id="row-{session.pk}"' in await socket.receive_from(timeout=PATIENCE_S)
 
 
 @pytest.mark.parametrize("place", ["session", "list"])
@@ -222,8 +243,8 @@ async def test_a_cursor_from_the_future_keeps_nothing_from_anybody(session, oper
         assert await forged.receive_nothing(timeout=0.2)
         async with connect(f"{path}{now}", operator) as honest:
             await in_database(say)(session)
-            assert str(session.pk) in await honest.receive_from(timeout=15)
-            assert str(session.pk) in await forged.receive_from(timeout=15)
+            assert str(session.pk) in await honest.receive_from(timeout=PATIENCE_S)
+            assert str(session.pk) in await forged.receive_from(timeout=PATIENCE_S)
 
 
 async def test_the_list_is_caught_up_however_many_rows_changed_at_once(operator, connect):
@@ -236,7 +257,7 @@ async def test_the_list_is_caught_up_however_many_rows_changed_at_once(operator,
     await in_database(change_many)()
     async with connect(f"/ws/sessions/?after={cursor}", operator) as socket:
         for _ in range(followed.MAX_CHANGED_SESSIONS):
-            assert 'id="row-' in await socket.receive_from(timeout=15)
+            assert 'id="row-' in await socket.receive_from(timeout=PATIENCE_S)
 
 
 def test_many_changed_rows_are_read_with_two_queries(django_assert_num_queries):
