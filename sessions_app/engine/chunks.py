@@ -5,6 +5,11 @@ from collections.abc import Sequence
 import msgspec
 
 from sessions_app.engine.rounds import Round
+from sessions_app.engine.shapes import EntryShape
+from sessions_app.engine.terms import Kind
+
+# Looking a member up in its class costs a call in Python 3.11, and packing asks this of every entry.
+_RESULT, _CALL, _THINKING = Kind.RESULT, Kind.CALL, Kind.THINKING
 
 CHUNK_TOKENS = 40_000
 """A chunk holds at most this many tokens, however large the window: each finished chunk is a step of progress."""
@@ -18,6 +23,10 @@ SURPLUS_TOKENS = 400_000
 WINDOW_SHARE = 0.7  # the rest of a summariser's window is for its instructions and its answer
 
 
+RESULT_TOKENS, CALL_TOKENS, THINKING_TOKENS = 2_000, 600, 0
+"""About what a summariser is sent of a result, of a call and of thinking, however long they are (`prompts.CLIPS`)."""
+
+
 class Chunk(msgspec.Struct, frozen=True, kw_only=True):
     """Rounds from the entry `first` to the entry `last`, inclusive."""
 
@@ -25,6 +34,19 @@ class Chunk(msgspec.Struct, frozen=True, kw_only=True):
     last: int
     tokens: int
     is_surplus: bool = False  # no call of a model is left for it
+
+
+def as_sent(shapes: Sequence[EntryShape]) -> list[EntryShape]:
+    """The shapes with the size that they have for a summariser. One pass; only those are copied that are larger."""
+    return [shape if shape.tokens <= (most := _most(shape)) else msgspec.structs.replace(shape, tokens=most) for shape in shapes]
+
+
+def _most(shape: EntryShape) -> int:
+    if shape.kind is _RESULT:
+        return RESULT_TOKENS * max(1, len(shape.call_ids))
+    if shape.kind is _CALL:
+        return CALL_TOKENS * max(1, len(shape.call_ids))
+    return THINKING_TOKENS if shape.kind is _THINKING else shape.tokens
 
 
 def pack(rounds: Sequence[Round], window: int, max_calls: int) -> list[Chunk]:

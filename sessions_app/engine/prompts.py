@@ -2,7 +2,9 @@
 
 import re
 from collections.abc import Iterator
+from typing import NamedTuple
 
+from sessions_app.engine.counting import estimate_text
 from sessions_app.engine.entries import Entry, Part
 from sessions_app.engine.steps import SummaryRequest
 from sessions_app.engine.summary import ORDER, Section
@@ -11,8 +13,25 @@ from sessions_app.engine.terms import Kind, PartKind, Profile, Role
 PREVIOUS_MARKER = "previous compaction summary"
 """Names the part of a prompt that holds what an earlier checkpoint said."""
 
-_RESULT_CHARS = 6_000
-_CALL_CHARS = 1_500
+
+class Clip(NamedTuple):
+    """How many characters are shown of a text that is longer."""
+
+    result: int
+    call: int
+    said: int
+
+
+CLIPS = (
+    Clip(6_000, 1_500, 10**9),
+    Clip(6_000, 1_500, 30_000),
+    Clip(3_000, 800, 12_000),
+    Clip(1_500, 400, 4_000),
+    Clip(600, 200, 1_500),
+    Clip(200, 100, 400),
+)
+"""The first holds where nothing has to give way; what people and the agent said is shown whole there, and last of all cut."""
+
 _TAIL_SHARE = 3  # of what is shown of a long text, one part in so many is its end
 _FENCE = re.compile(r"<(?=\s{0,20}/?\s{0,20}(?:untrusted-data|material))", re.IGNORECASE)
 
@@ -59,7 +78,19 @@ def system_prompt(request: SummaryRequest) -> str:
     )
 
 
-def user_prompt(request: SummaryRequest) -> str:
+def sent_tokens(request: SummaryRequest, clip: Clip = CLIPS[0]) -> int:
+    """Estimated tokens of all that a model is sent for this request."""
+    return estimate_text(system_prompt(request)) + estimate_text(user_prompt(request, clip))
+
+
+def fitting(request: SummaryRequest, tokens: int) -> str | None:
+    """The longest user prompt that, with the system prompt, comes to at most so many tokens; None where not even the shortest does."""
+    left = tokens - estimate_text(system_prompt(request))
+    prompts = (user_prompt(request, clip) for clip in CLIPS)
+    return next((prompt for prompt in prompts if estimate_text(prompt) <= left), None)
+
+
+def user_prompt(request: SummaryRequest, clip: Clip = CLIPS[0]) -> str:
     """The material, and what the person who asked wants stressed."""
     parts: list[str] = []
     if request.previous_summary:
@@ -70,7 +101,7 @@ def user_prompt(request: SummaryRequest) -> str:
     else:
         if request.previous_summary:
             parts.append("[the conversation since]")
-        parts += filter(None, map(_entry_text, request.entries))
+        parts += filter(None, (_entry_text(entry, clip) for entry in request.entries))
     asked = f"Whoever asked for this record wants stressed: {request.instructions}" if request.instructions else ""
     place = f"This is part {request.chunk_index} of {request.chunk_count} of the conversation." if _is_partial(request) else ""
     limit = f"Your whole answer must stay under {request.max_tokens * 3 // 4:,} words."
@@ -82,27 +113,26 @@ def _is_partial(request: SummaryRequest) -> bool:
     return request.chunk_count > 1 and not request.partial_summaries
 
 
-def _entry_text(entry: Entry) -> str:
-    return "\n".join(_part_texts(entry))
+def _entry_text(entry: Entry, clip: Clip) -> str:
+    return "\n".join(_part_texts(entry, clip))
 
 
-def _part_texts(entry: Entry) -> Iterator[str]:
+def _part_texts(entry: Entry, clip: Clip) -> Iterator[str]:
     for part in entry.parts:
         if part.kind is PartKind.CALL:
-            yield f"[#{entry.index} the agent called {part.name or 'a tool'}] {_neutral(_clip(part.text, _CALL_CHARS))}"
+            yield f"[#{entry.index} the agent called {part.name or 'a tool'}] {_shown(part, clip.call)}"
         elif part.kind is PartKind.RESULT:
-            yield _fenced(entry, part)
+            yield _fenced(entry, part, clip.result)
         elif part.kind is PartKind.TEXT and part.text.strip():
-            yield f"[#{entry.index} {_speaker(entry)}] {_neutral(part.text)}"
+            yield f"[#{entry.index} {_speaker(entry)}] {_shown(part, clip.said)}"
         elif part.kind in (PartKind.IMAGE, PartKind.DOCUMENT):
             yield f"[#{entry.index} {_speaker(entry)} gave {'an image' if part.kind is PartKind.IMAGE else 'a document'}]"
 
 
-def _fenced(entry: Entry, part: Part) -> str:
+def _fenced(entry: Entry, part: Part, chars: int) -> str:
     source = re.sub(r"[^\w .:/-]", "", part.name)[:60] or "tool"
     status = " failed" if part.is_error else ""
-    text = _neutral(_clip(part.text, _RESULT_CHARS))
-    return f'<untrusted-data entry="{entry.index}" from="{source}{status}">\n{text}\n</untrusted-data>'
+    return f'<untrusted-data entry="{entry.index}" from="{source}{status}">\n{_shown(part, chars)}\n</untrusted-data>'
 
 
 def _speaker(entry: Entry) -> str:
@@ -118,8 +148,14 @@ def _neutral(text: str) -> str:
     return _FENCE.sub("‹", text)
 
 
-def _clip(text: str, chars: int) -> str:
-    if len(text) <= chars:
-        return text
-    tail = chars // _TAIL_SHARE
-    return f"{text[: chars - tail]}\n[… {len(text) - chars:,} characters left out …]\n{text[-tail:]}"
+def _shown(part: Part, chars: int) -> str:
+    """The part's text, or its beginning and end with the number of characters between or behind that are not there."""
+    text = part.text
+    beyond = part.length - len(text)  # of a long text the store gives the beginning alone
+    if len(text) > chars:
+        tail = 0 if beyond else chars // _TAIL_SHARE
+        left_out = part.length - chars
+        text = f"{text[: chars - tail]}\n[… {left_out:,} characters left out …]\n{text[len(text) - tail :]}".rstrip("\n")
+    elif beyond > 0:
+        text = f"{text}\n[… {beyond:,} characters left out …]"
+    return _neutral(text)

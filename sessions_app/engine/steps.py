@@ -6,7 +6,6 @@ from typing import Protocol
 
 import msgspec
 
-from sessions_app.engine.counting import estimate_text
 from sessions_app.engine.entries import Entry, Segment, Usage
 from sessions_app.engine.grounding import Unsupported
 from sessions_app.engine.retention import Retention
@@ -46,12 +45,6 @@ class SummaryRequest(msgspec.Struct, frozen=True, kw_only=True):
     chunk_index: int = 1
     chunk_count: int = 1
     attempt: int = 1  # the second one comes after a refusal or a failure of the first; whoever calls a network waits before it
-
-    @property
-    def input_tokens(self) -> int:
-        """Estimated tokens of everything that it gives to read."""
-        told = sum(map(estimate_text, (*self.partial_summaries, self.previous_summary, self.instructions)))
-        return told + sum(entry.tokens for entry in self.entries)
 
 
 class SummaryAnswer(msgspec.Struct, frozen=True, kw_only=True):

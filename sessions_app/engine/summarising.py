@@ -5,6 +5,7 @@ from collections.abc import Callable, Collection, Generator, Iterator, Sequence
 import msgspec
 
 from sessions_app.engine import chunks as packing
+from sessions_app.engine import prompts
 from sessions_app.engine import summary as summaries
 from sessions_app.engine.chunks import Chunk
 from sessions_app.engine.counting import estimate_text
@@ -41,6 +42,9 @@ MAX_HELD_CHARS = 32_000_000
 ATTEMPTS_EACH = 2
 LEAST_ANSWER_TOKENS = 400
 """A summariser whose window leaves less than this for its answer is passed over."""
+
+ANSWER_SHARE = 4
+"""One part in so many of a summariser's window is its answer's, however much there is to read."""
 
 SMALLEST_SHARE = 0.7
 """Of the length first asked for, on the second attempt: what was cut off once would be cut off again."""
@@ -221,14 +225,18 @@ class Summarising:
         """Those that the request fits. What no call is left for is summarised without a model."""
         if not by_model:
             return [summariser for summariser in self._summarisers if not summariser.is_model] or [ExtractiveSummariser()]
-        size = request.input_tokens + LEAST_ANSWER_TOKENS
-        return [summariser for summariser in self._summarisers if not summariser.is_model or size <= summariser.window]
+        if not any(summariser.is_model for summariser in self._summarisers):
+            return self._summarisers
+        least = prompts.sent_tokens(request, prompts.CLIPS[-1]) + LEAST_ANSWER_TOKENS
+        return [summariser for summariser in self._summarisers if not summariser.is_model or least <= summariser.window]
 
     def _ask_one(self, summariser: Summariser, request: SummaryRequest) -> str:
         """A second attempt asks for less. Raises `NoSummaryError`, `Stopped`."""
         failure = NoSummaryError(Outcome.FAILED, "summariser_failed", "")
         if summariser.is_model:
-            room = summariser.window - request.input_tokens
+            # Where what is to be read fills the window, it gives way to the answer and not the other way round.
+            left = summariser.window - prompts.sent_tokens(request)
+            room = max(left, min(summariser.window // ANSWER_SHARE, summariser.window - prompts.sent_tokens(request, prompts.CLIPS[-1])))
             request = msgspec.structs.replace(request, max_tokens=min(request.max_tokens, room))
         for attempt in range(1, ATTEMPTS_EACH + 1):
             self._reading.check()

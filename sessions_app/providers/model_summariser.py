@@ -17,6 +17,10 @@ FIRST_PAUSE_S = 2.0
 """Before a second attempt, where the provider does not say how long to leave it alone."""
 
 
+FILLED, FILLED_AGAIN = 0.9, 0.5
+"""How much of a window is used by estimate; and how much after its provider found that too long: then it is another window."""
+
+
 class ModelSummariser:
     """One model of one provider. The window is the model's, in tokens; a call takes at most `timeout_s`."""
 
@@ -29,6 +33,7 @@ class ModelSummariser:
         self._make_client = make_client
         self._timeout_s = timeout_s
         self._pause_s = 0.0
+        self._filled = FILLED
 
     def summarise(self, request: SummaryRequest, should_stop: ShouldStop) -> SummaryAnswer:
         """Asks once. Raises `SummariserFailed` and `Stopped`; the pause before a second attempt is taken here."""
@@ -36,17 +41,23 @@ class ModelSummariser:
             pause(self._pause_s, should_stop)
         self._pause_s = 0.0
         request = msgspec.structs.replace(request, max_tokens=min(request.max_tokens, answer_limit(self._model) or request.max_tokens))
+        prompt = prompts.fitting(request, int(self.window * self._filled) - request.max_tokens)
+        if prompt is None:
+            raise SummariserFailed("what it would have to read is longer than its window.", is_final=True)
         wanted = ModelRequest(
             model=self._model,
             system=prompts.system_prompt(request),
-            messages=({"role": "user", "content": prompts.user_prompt(request)},),
+            messages=({"role": "user", "content": prompt},),
             max_tokens=request.max_tokens,
         )
         try:
             answer = call(self._make_client, wanted, should_stop=should_stop, timeout_s=self._timeout_s)
         except ModelRefused as refused:
             self._pause_s = refused.retry_after_s or (FIRST_PAUSE_S if refused.refusal.may_pass else 0.0)
-            raise SummariserFailed(f"{refused}.", is_final=refused.refusal in _FINAL) from refused
+            is_final = refused.refusal in _FINAL
+            if refused.refusal is Refusal.OVERFLOW:
+                is_final, self._filled = self._filled == FILLED_AGAIN, FILLED_AGAIN
+            raise SummariserFailed(f"{refused}.", is_final=is_final) from refused
         except ImportError as error:
             raise SummariserFailed("its client is not installed (requirements-models.lock).", is_final=True) from error
         if answer.stop is StopReason.FILTERED:
@@ -61,5 +72,5 @@ class ModelSummariser:
         )
 
 
-_FINAL = frozenset({Refusal.UNAUTHORISED, Refusal.INVALID, Refusal.OVERFLOW})
+_FINAL = frozenset({Refusal.UNAUTHORISED, Refusal.INVALID})
 """The same request would be refused again."""

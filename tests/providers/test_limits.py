@@ -51,7 +51,7 @@ def asked_for(asked: Asked) -> tuple[str, int]:
         ("openai:gpt-5-mini", ("max_completion_tokens", 50_000 + REASONING_TOKENS)),
         ("openai:o3", ("max_completion_tokens", 50_000 + REASONING_TOKENS)),
         ("openai:gpt-5-chat-latest", ("max_tokens", 16_384)),
-        ("openai:somebodys-own@32000", ("max_tokens", 50_000)),
+        ("openai:somebodys-own@90000", ("max_tokens", 50_000)),
     ],
 )
 def test_no_model_is_asked_for_more_than_it_gives_and_each_by_the_name_that_it_knows(server, name, limit):

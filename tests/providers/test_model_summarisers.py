@@ -94,9 +94,9 @@ def test_what_a_tool_says_can_not_leave_its_fence(server, provider):
     ("answer", "words", "is_final"),
     [
         (refuse(400, "messages: invalid"), "calls the request invalid (HTTP 400)", True),
-        (refuse(400, "prompt is too long: 210000 tokens > 200000 maximum"), "longer than the model reads", True),
+        (refuse(400, "prompt is too long: 210000 tokens > 200000 maximum"), "longer than the model reads", False),
         (refuse(401, "invalid x-api-key"), "does not accept the key (HTTP 401)", True),
-        (refuse(413, "too large"), "longer than the model reads", True),
+        (refuse(413, "too large"), "longer than the model reads", False),
         (refuse(429, "Too many tokens, please wait", retry_after_s=7), "allows no more requests for now (HTTP 429)", False),
         (refuse(500), "gave no answer (HTTP 500)", False),
         (refuse(529, "Overloaded"), "is overloaded (HTTP 529)", False),
