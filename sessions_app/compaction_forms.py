@@ -76,6 +76,11 @@ class CompactForm(forms.Form):
         offered = dict.fromkeys((*policy.summarisers, EXTRACTIVE))
         self.fields["summariser"].choices = [("", "as the policy says"), *((name, name) for name in offered)]  # type: ignore[attr-defined]
 
+    @property
+    def standing(self) -> str:
+        """What every summary of the session stresses already."""
+        return self._policy.standing_instructions
+
     def plan_options(self) -> PreviewOptions:
         """What changes the plan, as far as it is valid; before anything was sent, what the form starts with."""
         if not self.is_bound:

@@ -51,7 +51,7 @@ class ExtractiveSummariser:
 
     def summarise(self, request: SummaryRequest, should_stop: ShouldStop) -> SummaryAnswer:
         """Fills the sections. Raises `Stopped` as soon as `should_stop` answers."""
-        stressed = sentences.words(request.instructions)
+        stressed = sentences.words(f"{request.standing_instructions}\n{request.instructions}")
         material = _of_partials(request, stressed) if request.partial_summaries else _of_entries(request, stressed, should_stop)
         state = request.state or MechanicalState()
         text = compose(material, state, request.max_tokens, is_partial=request.state is None)

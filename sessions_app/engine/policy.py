@@ -18,6 +18,9 @@ SUMMARISERS = ("extractive", "scripted")
 _MODEL_NAME = re.compile(r"(?:anthropic|openai):([\w][\w.:/+-]{0,100})(?:@(\d{3,8}))?", re.ASCII)
 MAX_SUMMARY_CALLS = 64
 MOST_SUMMARISERS = 8
+MAX_INSTRUCTIONS_CHARS = 2_000
+"""Of what a summary is to stress, whether it is asked for once or always."""
+
 WINDOWS = (1_000, 10_000_000)
 """Tokens, from and to: what a window that somebody states may be."""
 
@@ -50,6 +53,7 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     total_timeout_s: int | None = None  # None: it grows with the number of chunks
     heartbeat_s: int = 15
     summarisers: tuple[str, ...] = ("extractive",)
+    standing_instructions: str = ""  # what every summary stresses, whoever or whatever asks for it
     clear_results: bool = True  # whether an automatic compaction may replace old results by placeholders
     review_before_commit: bool = False  # whether a result waits as a draft until somebody commits it
     allow_fallback: bool = True  # whether a trim may follow when every summary was rejected
@@ -152,12 +156,27 @@ def check_value(field: str, value: object) -> object:
         raise PolicyError(f"{field} must lie between {low:,} and {high:,}, not at {_shown(checked)}.", field)
     if field == "summarisers":
         _check_summarisers(checked)
+    if field == "standing_instructions":
+        _check_instructions(checked)
     return value
 
 
 def _shown(value: object) -> str:
     text = f"{value:,}" if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 10**15 else repr(value)
     return text if len(text) <= 60 else f"{text[:60]}…"
+
+
+def _check_instructions(text: str) -> None:
+    if len(text) > MAX_INSTRUCTIONS_CHARS:
+        told = f"standing_instructions may have {MAX_INSTRUCTIONS_CHARS:,} characters; these have {len(text):,}."
+        raise PolicyError(told, "standing_instructions")
+    if not is_storable(text):
+        raise PolicyError("standing_instructions hold a character that no database stores.", "standing_instructions")
+
+
+def is_storable(text: str) -> bool:
+    """Whether any database takes the text: PostgreSQL stores no NUL, and none half of a character."""
+    return "\0" not in text and not any("\ud800" <= character <= "\udfff" for character in text)
 
 
 def _check_summarisers(names: tuple[str, ...]) -> None:

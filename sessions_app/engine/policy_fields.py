@@ -6,7 +6,7 @@ from enum import StrEnum
 
 import msgspec
 
-from sessions_app.engine.policy import RANGES, Policy, PolicyError, check_value
+from sessions_app.engine.policy import MAX_INSTRUCTIONS_CHARS, RANGES, Policy, PolicyError, check_value
 from sessions_app.engine.terms import Estimator, FlushMode, Profile
 
 
@@ -31,6 +31,7 @@ class Unit(StrEnum):
     SWITCH = "switch"
     CHOICE = "choice"
     NAMES = "names"
+    TEXT = "text"
 
 
 class PolicyField(msgspec.Struct, frozen=True, kw_only=True):
@@ -90,6 +91,12 @@ _COUNTING = (
 )
 _SUMMARISERS = (
     ("summarisers", "Summarisers", "In the order in which they are tried, one a line.", Unit.NAMES),
+    (
+        "standing_instructions",
+        "Stress in every summary",
+        "Automatic compactions go by it as well. What is asked for one compaction is added to it.",
+        Unit.TEXT,
+    ),
     ("require_model", "Only with a model", "A session that is held here is not compacted where it has no model.", Unit.SWITCH),
     ("summary_max_tokens", "Longest summary", "What a summariser is asked to stay within.", Unit.TOKENS),
     ("max_summary_calls", "Calls of an attempt", "Beyond so many, the oldest part is summarised without a model.", Unit.COUNT),
@@ -161,7 +168,10 @@ FIELDS = _described()
 
 _NAMES = re.compile(rf"\b(?:{'|'.join(name for name in FIELDS if '_' in name)})\b")
 AUTO = "auto"
-MOST_CHARS = 1_000
+NONE = "none"
+"""An empty text, where something else stands above."""
+
+MOST_CHARS = 2 * MAX_INSTRUCTIONS_CHARS  # a browser sends two characters for the end of a line
 _ON, _OFF = ("on", "yes", "true", "1"), ("off", "no", "false", "0")
 _THOUSANDS = re.compile(r"\d{1,3}(?:[ ,.'_\u00a0\u202f]\d{3})+", re.ASCII)
 _PLAIN = re.compile(r"[-+]?\d{1,15}(?:[.,]\d{1,9})?", re.ASCII)
@@ -198,6 +208,8 @@ def parse(field: PolicyField, text: str) -> object:
     text = text.strip()
     if len(text) > MOST_CHARS:
         raise PolicyError(f"{field.label}: that is too long.", field.name)
+    if field.unit is Unit.TEXT:
+        return "" if text.lower() == NONE else text.replace("\r\n", "\n").replace("\r", "\n")
     if field.unit is Unit.NAMES:
         return [name for name in re.split(r"[\s,]+", text) if name]
     if field.auto and text.lower() == AUTO:
@@ -246,6 +258,8 @@ def written(field: PolicyField, value: object) -> str:
         return AUTO
     if isinstance(value, bool):
         return "on" if value else "off"
+    if field.unit is Unit.TEXT:
+        return str(value) or NONE
     if field.unit is Unit.NAMES and isinstance(value, list | tuple):
         return "\n".join(map(str, value))
     if field.unit is Unit.PERCENT and isinstance(value, int | float):

@@ -102,11 +102,12 @@ def user_prompt(request: SummaryRequest, clip: Clip = CLIPS[0]) -> str:
         if request.previous_summary:
             parts.append("[the conversation since]")
         parts += filter(None, (_entry_text(entry, clip) for entry in request.entries))
+    always = f"To be stressed in every record: {request.standing_instructions}" if request.standing_instructions else ""
     asked = f"Whoever asked for this record wants stressed: {request.instructions}" if request.instructions else ""
     place = f"This is part {request.chunk_index} of {request.chunk_count} of the conversation." if _is_partial(request) else ""
     limit = f"Your whole answer must stay under {request.max_tokens * 3 // 4:,} words."
     material = "\n\n".join(parts)
-    return "\n\n".join(part for part in (f"<material>\n{material}\n</material>", place, asked, limit) if part)
+    return "\n\n".join(part for part in (f"<material>\n{material}\n</material>", place, always, asked, limit) if part)
 
 
 def _is_partial(request: SummaryRequest) -> bool:

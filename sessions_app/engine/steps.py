@@ -39,7 +39,8 @@ class SummaryRequest(msgspec.Struct, frozen=True, kw_only=True):
     partial_summaries: tuple[str, ...] = ()  # set on the fold, in order
     previous_summary: str = ""  # what an earlier checkpoint said of the entries before these
     state: MechanicalState | None = None  # what code knows of the whole history so far; set on the last call of an attempt
-    instructions: str = ""
+    instructions: str = ""  # what whoever asked wants stressed
+    standing_instructions: str = ""  # what every summary here is to stress
     profile: Profile = Profile.CONVERSATION
     max_tokens: int = 3_000
     chunk_index: int = 1

@@ -205,6 +205,7 @@ class Summarising:
             previous_summary=self._previous_summary if final else "",
             state=self._reading.state(plan) if final else None,
             instructions=self._instructions,
+            standing_instructions=self._policy.standing_instructions,
             profile=self._policy.profile,
             max_tokens=plan.summary_tokens,
             chunk_index=number,

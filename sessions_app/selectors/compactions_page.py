@@ -107,6 +107,7 @@ class AttemptDetail:
     boundary_index: int | None
     profile: str
     instructions: str
+    standing_instructions: str
     force: bool
     policy: tuple[tuple[str, str, str], ...]
     state: tuple[StateList, ...]
@@ -182,6 +183,7 @@ def attempt_detail(session: Session, compaction_id: uuid.UUID) -> AttemptDetail 
         boundary_index=compaction.boundary_index,
         profile=compaction.profile,
         instructions=compaction.instructions,
+        standing_instructions=str(compaction.policy.get("values", {}).get("standing_instructions", "")),
         force=compaction.force,
         policy=_policy(compaction.policy),
         state=state_lists(compaction.mechanical_state),
@@ -284,6 +286,7 @@ def _compared(detail: AttemptDetail) -> Iterator[tuple[str, str]]:
         yield "unsupported", f"{len(detail.report.unsupported):,}"
     yield "summary by", attempt.summariser or attempt.summary_source
     yield "stress", detail.instructions
+    yield "stress, always", detail.standing_instructions
     for field, value, _ in detail.policy:
         yield f"{_POLICY}{field}", value
 

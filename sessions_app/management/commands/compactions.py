@@ -108,6 +108,7 @@ def detail_shape(detail: AttemptDetail) -> Shape:
         "boundary": detail.boundary_index,
         "profile": detail.profile,
         "instructions": detail.instructions,
+        "standing_instructions": detail.standing_instructions,
         "force": detail.force,
         "started_from": detail.earlier.generation if detail.earlier else 0,
         "revert_to": detail.revert_to,
@@ -152,6 +153,7 @@ def _facts(detail: AttemptDetail) -> Iterator[tuple[str, object]]:
     if detail.memory is not None:
         yield "memory", f"{detail.memory.status.replace('_', ' ')}. {detail.memory.words}"
     yield "instructions", detail.instructions
+    yield "standing instructions", detail.standing_instructions
     for warning in attempt.warnings:
         yield "warning", warning
     for one in detail.state:

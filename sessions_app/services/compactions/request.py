@@ -14,7 +14,7 @@ from django.db.models.functions import Now
 from sessions_app import queue
 from sessions_app.engine import policy as policies
 from sessions_app.engine.boundary import IllegalBoundary
-from sessions_app.engine.policy import Policy
+from sessions_app.engine.policy import MAX_INSTRUCTIONS_CHARS, Policy, is_storable
 from sessions_app.engine.terms import OPEN_STATUSES, Lineage, Profile, Status, Trigger
 from sessions_app.engine.triggers import Verdict
 from sessions_app.events import log
@@ -26,7 +26,6 @@ from sessions_app.selectors import cuts, plans
 from sessions_app.services import evaluations
 from sessions_app.services.compactions.transitions import move
 
-MAX_INSTRUCTIONS_CHARS = 2_000
 WAIT_FOR_IDLE_S = 1_800
 """How long an attempt waits for a busy session."""
 
@@ -120,6 +119,8 @@ def _validate(session: Session, instructions: str, profile: str, boundary: int |
     if len(instructions) > MAX_INSTRUCTIONS_CHARS:
         message = f"Instructions may have {MAX_INSTRUCTIONS_CHARS:,} characters; these have {len(instructions):,}."
         raise InvalidRequest("instructions", message)
+    if not is_storable(instructions):
+        raise InvalidRequest("instructions", "These instructions hold a character that no database stores.")
     if profile and profile not in set(Profile):
         raise InvalidRequest("profile", f"There is no profile {profile[:40]!r}; the profiles are {', '.join(Profile)}.")
     if boundary is not None:
