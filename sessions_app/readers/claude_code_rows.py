@@ -25,7 +25,12 @@ SYNTHETIC_MODEL = "<synthetic>"
 CONTINUED = "This session is being continued from a previous conversation"
 MAX_ANNEX_BYTES = 16_000
 _UNSENT_ATTACHMENTS = ("prompt_snapshot", "hook_success", "command_permissions")
-_SENT_ATTACHMENTS = frozenset({"file", "nested_memory", "edited_text_file", "hook_additional_context", "skill_listing", "plan_mode"})
+_SENT_ATTACHMENTS = frozenset({
+    "file", "nested_memory", "edited_text_file", "hook_additional_context", "plan_mode",
+    "skill_listing", "agent_listing_delta", "deferred_tools_delta", "mcp_instructions_delta",
+})  # fmt: skip
+"""What older versions sent of these stands in no row word for word: about this, in a frame of their own."""
+
 _LOCAL_COMMAND = re.compile(
     r"<command-name>/(?:add-dir|clear|compact|config|context|cost|doctor|exit|export|help|hooks|ide|login|logout|mcp|memory|model"
     r"|permissions|plugin|quit|release-notes|resume|rewind|status|statusline|terminal-setup|theme|usage|vim)</command-name>",
@@ -162,7 +167,8 @@ def _attachment(row: dict[str, Any], builder: PartBuilder) -> ParsedEntry | None
 
 
 def _attachment_text(attachment: dict[str, Any]) -> str:
-    content = attachment.get("content") or attachment.get("snippet") or attachment.get("stderr") or attachment.get("blockingError")
+    told = ("content", "snippet", "stderr", "blockingError", "addedLines", "addedBlocks")
+    content = next((attachment[name] for name in told if attachment.get(name)), None)
     while isinstance(content, dict):
         content = content.get("content") or content.get("file") or content.get("blockingError")
     if isinstance(content, list):

@@ -46,6 +46,7 @@ PROMPTS = (
 )
 CALL_NUMBERS = itertools.count(1)
 SURROUNDINGS = re.compile(r"<(?:system-reminder|environment_context|[a-z_]+[_ ]instructions)>")
+UNFRAMED = ("skill_listing", "agent_listing_delta", "deferred_tools_delta", "mcp_instructions_delta")
 GO_ON = "Go on where we were."
 Said = list[tuple[str, str, Any, str]]
 """(role, kind, text or arguments, call id) of each block."""
@@ -127,10 +128,15 @@ def id_of(path: Path) -> str:
 
 
 def in_view(messages: tuple[ViewMessage, ...]) -> Said:
-    """What a view says, in the same form as `requested`."""
+    """What a view says, in the same form as `requested`.
+
+    Some versions of Claude Code do not record how they send what they add to a request: left out here, as in `without_surroundings`.
+    """
     found: Said = []
     for message in messages:
         for part in sent_parts(message):
+            if part.name in UNFRAMED:
+                continue
             body: object = json.loads(part.text) if part.kind is PartKind.CALL else part.text.strip()
             found.append((message.role.value, part.kind.value, body, part.call_id))
     return found
@@ -191,7 +197,7 @@ def test_what_the_agent_adds_is_read_again_with_our_boundary_as_its_own(scene, m
     block = attempt.segments.get(kind="synthetic").payload["text"]
     assert (ours.lineage, ours.pk, ours.summary) == ("agent", session.active_agent_id, block)
     said, view = requested(asked), in_view(load_view(session, Lineage.AGENT))
-    if scene.name == "codex":  # it rewrites its own instructions on their way
+    if scene.name == "codex" or b'"rendered"' not in grown:  # it rewrites its own instructions on their way
         said, view = without_surroundings(said), without_surroundings(view)
     assert view == said
     assert GO_ON in asked.texts

@@ -131,13 +131,17 @@ def test_attachments_of_older_versions_are_sent_when_they_hold_content_and_a_que
         attachment("4", type="hook_blocking_error", blockingError={"blockingError": "no"}),
         attachment("5", type="something_new", value=1),
         attachment("6", type="prompt_snapshot", systemPrompt=["x"]),
+        attachment("7", type="agent_listing_delta", addedTypes=["a", "b"], addedLines=["- a: finds", "- b: plans"]),
+        attachment("8", type="deferred_tools_delta", addedNames=[], addedLines=[]),
     )
     assert [(entry.role, entry.kind, entry.meta) for entry in found] == [
         (Role.USER, Kind.MESSAGE, False),
         (Role.USER, Kind.ATTACHMENT, True),
         (Role.NOTICE, Kind.OTHER, False),
+        (Role.USER, Kind.ATTACHMENT, True),
     ]
     assert found[1].parts[0].text == "/p/CLAUDE.md\nBe brief"
+    assert found[3].parts[0].text == "- a: finds\n- b: plans"
 
 
 @pytest.mark.parametrize(

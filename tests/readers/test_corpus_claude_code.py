@@ -146,7 +146,7 @@ COUNTED = {
     "entireio__cli__cd95adddad32-0-full.jsonl": (893, 835, 3, 206, 12, 225, 70_618),
     "marot__spotter__258c7280-ae70-4798-800f-63464d01a85d.jsonl": (1_863, 496, 1, 186, 7, 152, 38_899),
     "entireio__cli__8cfa910f8ef9-5-full.jsonl": (221, 190, 0, 58, 2, 56, 157),
-    "iansherr__claude-code-log__ef958aa1-0e93-49f0-bb71-150f63befcd1.jsonl": (180, 115, 0, 40, 0, 17, 22_901),
+    "iansherr__claude-code-log__ef958aa1-0e93-49f0-bb71-150f63befcd1.jsonl": (180, 116, 0, 40, 0, 17, 22_901),
 }
 
 
