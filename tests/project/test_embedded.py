@@ -2,11 +2,11 @@
 
 import io
 import threading
-import time
 
 import pytest
+from celery.worker import state as worker_state
 
-from project.embedded import BackgroundWork
+from project.embedded import INTERRUPT_S, STOP_S, BackgroundWork
 from project.sweeping import SweepThread
 from sessions_app import queue
 from sessions_app.engine.terms import SkipReason, Status
@@ -14,10 +14,12 @@ from sessions_app.models import Entry, ImportRun, Session
 from sessions_app.models.import_run import ImportState
 from sessions_app.services import imports, sweeper
 from sessions_app.services.compactions.request import request
+from sessions_app.services.imports import writer as writing
 from tests.readers.rows import SESSION, encode, prompt
-from tests.services.compaction_scenes import fresh, long_session, make_slow, wait_until
+from tests.services.compaction_scenes import PATIENCE_S, fresh, long_session, make_slow, wait_until
 
 pytestmark = pytest.mark.django_db(transaction=True)
+ENTRIES = 1_000
 
 
 @pytest.fixture
@@ -29,13 +31,14 @@ def background():
 
 
 def test_a_request_is_taken_by_a_worker_and_carried_to_its_end(background, support_actor):
-    session = long_session()
-    begun = time.monotonic()
-    compaction = request(actor=support_actor, session=session).compaction
+    compaction = request(actor=support_actor, session=long_session()).compaction
     wait_until(lambda: not fresh(compaction).is_open)
     assert compaction.status == Status.COMPLETED
-    assert (compaction.started_at - compaction.requested_at).total_seconds() < 1
-    assert time.monotonic() - begun < 10
+
+
+def test_a_worker_looks_for_tasks_many_times_a_second(settings):
+    options = getattr(settings, "CELERY_BROKER_TRANSPORT_OPTIONS", {})  # a broker of its own is waited at
+    assert options.get("polling_interval", 0) <= 0.01
 
 
 def test_long_imports_do_not_keep_a_compaction_waiting(background, support_actor, monkeypatch):
@@ -43,53 +46,65 @@ def test_long_imports_do_not_keep_a_compaction_waiting(background, support_actor
 
     def endless(run_id: str, **_options: object) -> bool:
         started.set()
-        return release.wait(20)
+        return release.wait(PATIENCE_S)
 
     monkeypatch.setattr("sessions_app.services.imports.run_import", endless)
     monkeypatch.setattr("sessions_app.services.imports.runs.run_import", endless)
     for _ in range(5):
         queue.enqueue(queue.IMPORT_SESSIONS, "00000000-0000-0000-0000-000000000000")
-    assert started.wait(5)
+    assert started.wait(PATIENCE_S)
     compaction = request(actor=support_actor, session=long_session()).compaction
     wait_until(lambda: not fresh(compaction).is_open)
     assert not release.is_set()
     release.set()
 
 
-def test_stopping_in_the_middle_of_a_compaction_ends_it_as_failed_within_seconds(support_actor):
+def test_a_stop_takes_no_longer_than_a_person_waits():
+    """Nothing that runs then is brought to its end: tests hold what it waits for, so that it would have none."""
+    assert INTERRUPT_S + STOP_S < 5
+
+
+def test_stopping_in_the_middle_of_a_compaction_ends_it_as_failed(support_actor, summaries):
     work = BackgroundWork(sweeps=False)
     work.start()
     session = long_session()
     make_slow(session)
     compaction = request(actor=support_actor, session=session).compaction
     wait_until(lambda: fresh(compaction).phase == "summarise")
-    begun = time.monotonic()
     assert work.stop()
-    assert time.monotonic() - begun < 4
     assert (fresh(compaction).status, compaction.reason) == (Status.FAILED, SkipReason.WORKER_LOST)
     assert fresh(session).running is None
 
 
-def test_stopping_in_the_middle_of_an_import_lets_it_wait_and_the_next_start_brings_it_to_its_end(operator_actor, settings, tmp_path):
+def test_stopping_in_the_middle_of_an_import_lets_it_wait_and_the_next_start_brings_it_to_its_end(
+    operator_actor, settings, tmp_path, monkeypatch
+):
     settings.DATA_DIR = tmp_path
-    rows = [prompt(f"p{number}", f"p{number - 1}" if number else None, f"{number} " + "x" * 5_000) for number in range(12_000)]
+    rows = [prompt(f"p{number}", f"p{number - 1}" if number else None, f"{number} " + "x" * 5_000) for number in range(ENTRIES)]
+    flush = writing.SourceWriter.flush
+
+    def flush_and_wait(self, **options):
+        flush(self, **options)
+        wait_until(lambda: worker_state.should_stop is not None)
+
     work = BackgroundWork()
     work.start()
-    run = imports.request_upload(actor=operator_actor, upload=io.BytesIO(encode(rows)), name=f"{SESSION}.jsonl")
-    wait_until(Entry.objects.exists)
-    begun = time.monotonic()
-    assert work.stop()
-    assert time.monotonic() - begun < 4
+    with monkeypatch.context() as patch:
+        patch.setattr(writing.SourceWriter, "flush", flush_and_wait)
+        run = imports.request_upload(actor=operator_actor, upload=io.BytesIO(encode(rows)), name=f"{SESSION}.jsonl")
+        wait_until(Entry.objects.exists)
+        assert work.stop()
     run.refresh_from_db()
     assert (run.state, Session.objects.get().is_complete) == (ImportState.QUEUED, False)
     kept = Entry.objects.count()
+    assert 0 < kept < ENTRIES
     work = BackgroundWork()
     work.start()
-    wait_until(lambda: ImportRun.objects.filter(pk=run.pk, state=ImportState.COMPLETED).exists(), timeout_s=30)
+    wait_until(lambda: ImportRun.objects.filter(pk=run.pk, state=ImportState.COMPLETED).exists())
     assert work.stop()
     run.refresh_from_db()
-    assert run.counts["entries"] == 12_000 - kept
-    assert (Session.objects.get().is_complete, Entry.objects.count()) == (True, 12_000)
+    assert run.counts["entries"] == ENTRIES - kept
+    assert (Session.objects.get().is_complete, Entry.objects.count()) == (True, ENTRIES)
     assert list((tmp_path / "uploads").iterdir()) == []
 
 
@@ -104,7 +119,7 @@ def test_the_sweep_runs_beside_the_workers(support_actor, monkeypatch):
     assert work.stop()
 
 
-def test_what_waits_behind_running_compactions_is_not_begun_by_a_stop(support_actor):
+def test_what_waits_behind_running_compactions_is_not_begun_by_a_stop(support_actor, summaries):
     """The workers hold tasks ahead of time: one that begins as another is cut off would be cut off as well."""
     work = BackgroundWork(sweeps=False)
     work.start()
