@@ -1,6 +1,7 @@
 """The cast, and what every test shares."""
 
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -24,6 +25,9 @@ os.environ.setdefault("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
 # A machine that is busy with something else must not turn a test red.
 settings.register_profile("palimpsest", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("palimpsest")
+
+# A script that starts the tests in the background has Ctrl-C ignored, also in the processes that tests start and interrupt.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 PASSWORD = "correct horse battery"
 BROWSER_TESTS = Path(__file__).parent / "e2e"
