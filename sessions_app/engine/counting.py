@@ -16,7 +16,6 @@ from sessions_app.engine.terms import PartKind
 # Looking a member up in its class costs a call in Python 3.11, and this is asked of all parts of every entry.
 _IMAGE, _DOCUMENT, _CALL = PartKind.IMAGE, PartKind.DOCUMENT, PartKind.CALL
 
-ESTIMATOR = "chars"
 ESTIMATOR_VERSION = 2
 
 ENTRY_OVERHEAD = 3
@@ -72,8 +71,13 @@ def estimate_text(text: str) -> int:
     return -(-_thousandths(text) // 1_000)
 
 
-_estimate_name = lru_cache(maxsize=1_000)(estimate_text)
-"""A history calls its few tools by the same names over and over."""
+_LONGEST_NAME = 200
+_estimate_known = lru_cache(maxsize=1_000)(estimate_text)
+
+
+def _estimate_name(name: str) -> int:
+    """A history calls its few tools by the same names over and over; one that is long is no name, and is not remembered."""
+    return _estimate_known(name) if len(name) <= _LONGEST_NAME else estimate_text(name)
 
 
 def _thousandths(text: str) -> int:

@@ -18,7 +18,7 @@ PREVIEW_CHARS = 4_000
 """What stays inline of a text that was moved into a blob."""
 
 
-class Part(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+class Part(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, gc=False):
     """One block of an entry.
 
     `text` is the text of a text, thinking or result part, and the JSON arguments of a call.
@@ -48,7 +48,7 @@ class Part(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
         return self.chars or len(self.text)
 
 
-class Usage(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+class Usage(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, gc=False):
     """Token counts that a provider measured for one call. `input` excludes what came from a cache."""
 
     input: int = 0
@@ -62,7 +62,7 @@ class Usage(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
         return self.input + self.cache_read + self.cache_write
 
 
-class Entry(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+class Entry(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, gc=False):
     """One row of a canonical history. `index` counts from 0 within its session and is never reused."""
 
     index: int

@@ -1,7 +1,8 @@
 """Mechanical state: what a history did, taken from its entries by code, from the first one at every generation."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from itertools import islice
 
 import msgspec
 
@@ -37,22 +38,28 @@ _SCANNED_CHARS = 20_000  # of one text, for addresses and identifiers
 def collect(entries: Iterable[Entry], should_stop: ShouldStop = lambda: None) -> MechanicalState:
     """The state after these entries; give all of them, from index 0. Streams; raises `Stopped`."""
     collector = Collector()
-    for count, entry in enumerate(entries):
-        if count % STOP_EVERY == 0 and (stop := should_stop()) is not None:
+    for page in _pages(entries):
+        if (stop := should_stop()) is not None:
             raise Stopped(stop)
-        collector.add(entry)
+        collector.add_all(page)
     return collector.state()
 
 
 def facts_of(entries: Iterable[Entry]) -> Facts:
     """The facts that these entries state. One pass."""
     collector = Collector()
-    for entry in entries:
-        collector.add(entry)
+    for page in _pages(entries):
+        collector.add_all(page)
     return collector.facts()
 
 
-class _Call(msgspec.Struct):
+def _pages(entries: Iterable[Entry]) -> Iterator[list[Entry]]:
+    rest = iter(entries)
+    while page := list(islice(rest, STOP_EVERY)):
+        yield page
+
+
+class _Call(msgspec.Struct, gc=False):
     index: int
     tool: str
     facts: CallFacts
@@ -60,7 +67,7 @@ class _Call(msgspec.Struct):
 
 
 class Collector:
-    """Takes entries one by one; `state()` may be asked at any time."""
+    """Takes entries in order, best by the page; `state()` may be asked at any time."""
 
     def __init__(self) -> None:
         self._entries = 0
@@ -68,6 +75,7 @@ class Collector:
         self._files: dict[str, FileRecord] = {}
         self._commands: list[CommandRecord] = []
         self._tools: dict[str, int] = {}
+        self._tool_names: dict[str, str] = {}  # as calls have them → on one line
         self._urls: dict[str, int] = {}
         self._identifiers: dict[str, int] = {}
         self._numbers: dict[str, int] = {}
@@ -81,38 +89,70 @@ class Collector:
         self._background: dict[str, _Call] = {}  # id of a job → the call that began it
         self._open: dict[str, _Call] = {}
         self._users: list[UserMessage] = []
+        self._answered: list[int | None] = []  # of each of these: the entry with the closing statement of its turn
 
     def add(self, entry: Entry) -> None:
-        """Takes the next entry, in order. What was left behind by a rewind did not happen in this history."""
-        if entry.off_branch or entry.role is _NOTICE:
-            return
-        self._entries += 1
-        for part in entry.parts:
-            if part.kind is _CALL:
-                self._call(entry, part)
-            elif part.kind is _RESULT:
-                self._result(part)
-            elif part.kind is _TEXT:
-                self._text(entry, part)
-        if entry.kind is _MESSAGE and entry.role is _USER and not entry.meta:
-            self._user_message(entry)
+        """Takes the next entry."""
+        self.add_all((entry,))
 
-    def _text(self, entry: Entry, part: Part) -> None:
-        text = part.text[:_SCANNED_CHARS]
-        if entry.role in (_SYSTEM, _USER) and (cwd := mentions.working_directory(text)):
+    def add_all(self, entries: Iterable[Entry]) -> None:
+        """Takes the next entries, in order. What was left behind by a rewind did not happen in this history.
+
+        What their texts name is looked for in all of them at once.
+        """
+        said = _Said()
+        for entry in entries:
+            role = entry.role
+            if entry.off_branch or role is _NOTICE:
+                continue
+            said.entries += 1
+            for part in entry.parts:
+                kind = part.kind
+                if kind is _CALL:
+                    self._call(entry.index, part, said)
+                elif kind is _RESULT:
+                    self._result(part)
+                elif kind is _TEXT:
+                    self._text(entry, part, said)
+            if role is _USER and entry.kind is _MESSAGE and not entry.meta:
+                self._user_message(entry)
+        self._entries += said.entries
+        if said.texts or said.called:
+            self._note_names(said)
+
+    def _text(self, entry: Entry, part: Part, said: "_Said") -> None:
+        text, role = part.text[:_SCANNED_CHARS], entry.role
+        if role in (_SYSTEM, _USER) and (cwd := mentions.working_directory(text)):
             self._cwd = cwd
-        for job, status in mentions.ended_jobs(part.text) if entry.role is _USER else ():
+        for job, status in mentions.ended_jobs(part.text) if role is _USER else ():
             self._end_job(job, status)
         if entry.kind is not _MESSAGE or entry.meta:
             return
-        for url in mentions.urls(text):
-            self._urls.setdefault(url, entry.index)
-        for word in mentions.identifiers(text, spoken=entry.role is _USER):
-            self._identifiers.setdefault(word, entry.index)
-        for number in mentions.quantities(text):
-            self._numbers.setdefault(number, entry.index)
-        if entry.role is _ASSISTANT and self._users and text.strip():
-            self._users[-1] = msgspec.structs.replace(self._users[-1], answered_index=entry.index)
+        said.texts.append(text)
+        said.indexes.append(entry.index)
+        said.spoken.append(role is _USER)
+        if role is _ASSISTANT and self._answered and text and not text.isspace():
+            self._answered[-1] = entry.index
+
+    def _note_names(self, said: "_Said") -> None:
+        """Each name stays with the entry that said it first: those of calls and of texts are taken in their order."""
+        named = mentions.named_in(said.texts, said.spoken)
+        called = iter((*said.called, (len(said.texts), "", -1)))
+        place_of_call, url_of_call, index_of_call = next(called)
+        for place in sorted(named):
+            while place_of_call <= place:
+                self._urls.setdefault(url_of_call, index_of_call)
+                place_of_call, url_of_call, index_of_call = next(called)
+            names, index = named[place], said.indexes[place]
+            for url in names.urls:
+                self._urls.setdefault(url, index)
+            for word in names.identifiers:
+                self._identifiers.setdefault(word, index)
+            for number in names.quantities:
+                self._numbers.setdefault(number, index)
+        while index_of_call >= 0:
+            self._urls.setdefault(url_of_call, index_of_call)
+            place_of_call, url_of_call, index_of_call = next(called)
 
     def _user_message(self, entry: Entry) -> None:
         self._open = {}  # a call that the person spoke past was abandoned
@@ -120,16 +160,19 @@ class Collector:
         images = sum(part.kind is _IMAGE for part in entry.parts)
         chars = sum(part.length for part in entry.parts if part.kind is _TEXT)
         self._users.append(UserMessage(entry.index, text[:USER_TEXT_CHARS], chars, images=images))
+        self._answered.append(None)
 
-    def _call(self, entry: Entry, part: Part) -> None:
+    def _call(self, index: int, part: Part, said: "_Said") -> None:
         facts = extractors.call_facts(part.name, part.text)
-        tool = one_line(part.name, MAX_NAME_CHARS)
+        tool = self._tool_names.get(part.name)
+        if tool is None:
+            tool = self._tool_names[part.name] = one_line(part.name, MAX_NAME_CHARS)
         self._tools[tool] = self._tools.get(tool, 0) + 1
-        self._open[part.call_id] = _Call(entry.index, tool, facts)
+        self._open[part.call_id] = _Call(index, tool, facts)
         for url in facts.urls:
-            self._urls.setdefault(url, entry.index)
-        if self._users:  # a statement before a call does not close the turn
-            self._users[-1] = msgspec.structs.replace(self._users[-1], answered_index=None)
+            said.called.append((len(said.texts), url, index))
+        if self._answered:  # a statement before a call does not close the turn
+            self._answered[-1] = None
 
     def _result(self, part: Part) -> None:
         call = self._open.pop(part.call_id, None)
@@ -138,26 +181,32 @@ class Collector:
         result = extractors.result_facts(call.tool, part.text, is_error=part.is_error)
         if result.job_ended:
             call = self._background.pop(call.facts.job, call)  # how a job came out is told of the call that began it
-        if call.facts.command:
-            result = msgspec.structs.replace(result, status=commands.verdict_of(call.facts.command[:2_000], result.status))
-        self._note_command(call, result, part.text)
+        did = call.facts
+        if did.command:
+            if result.status == "exit 1":
+                result = msgspec.structs.replace(result, status=commands.verdict_of(did.command[:2_000], result.status))
+            self._note_command(call, result, part.text)
         if result.status == "refused":
-            self._refusals.append(Refusal(call.index, call.tool, call.facts.target, result.said))
-            return
-        key = (call.tool if not call.facts.command else "", _gist(call.facts))
-        if result.is_failure:
-            self._unfixed.setdefault(key, []).append(len(self._errors))
-            self._errors.append(ErrorRecord(call.index, call.tool, call.facts.target, result.status, result.message))
-            return
-        for position in self._unfixed.pop(key, ()):
+            self._refusals.append(Refusal(call.index, call.tool, did.target, result.said))
+        elif result.is_failure:
+            self._unfixed.setdefault(_same_thing(call), []).append(len(self._errors))
+            self._errors.append(ErrorRecord(call.index, call.tool, did.target, result.status, result.message))
+        else:
+            self._succeeded(call, did, result)
+
+    def _succeeded(self, call: _Call, did: CallFacts, result: ResultFacts) -> None:
+        for position in self._unfixed.pop(_same_thing(call), ()) if self._unfixed else ():
             self._errors[position] = msgspec.structs.replace(self._errors[position], fixed_index=call.index)
         if result.said:
             self._answers.append(Mention(result.said, call.index))
-        self._note_files(call)
-        self._note_todos(call, result)
+        if did.paths or did.command:
+            self._note_files(call)
+        if did.todos or did.replaces_todos:
+            self._note_todos(call, result)
         if result.job:
             self._background[result.job] = call
-        self._end_job(call.facts.ends_job, "stopped")
+        if did.ends_job:
+            self._end_job(did.ends_job, "stopped")
 
     def _end_job(self, job: str, status: str) -> None:
         call = self._background.pop(job, None)
@@ -176,7 +225,8 @@ class Collector:
             self._commands[call.record] = record
         if result.is_failure or result.status == "refused":
             return
-        self._cwd = one_line(mentions.directory_of_command(command), MAX_PATH_CHARS) or self._cwd
+        if directory := mentions.directory_of_command(command):
+            self._cwd = one_line(directory, MAX_PATH_CHARS)
         if "git" in command:
             self._branch = mentions.branch_of_result(text) or mentions.branch_of_command(command) or self._branch
             for branch, sha, subject in mentions.commits(text):
@@ -184,14 +234,15 @@ class Collector:
                 self._branch = branch if branch != "detached" else self._branch
 
     def _note_files(self, call: _Call) -> None:
-        for named in call.facts.paths:
+        action = call.facts.action
+        for named in call.facts.paths if action else ():
             path = one_line(named, MAX_PATH_CHARS)
-            if call.facts.action is None or not path:
+            if action is None or not path:
                 continue
             before = self._files.pop(path, None)  # popped, so that the order is that of the last action
-            changed = (before.changed if before else 0) + call.facts.action.changes
-            self._files[path] = FileRecord(path, call.facts.action, call.index, changed)
-        for path in _deleted_by(call.facts.command):
+            changed = (before.changed if before else 0) + action.changes
+            self._files[path] = FileRecord(path, action, call.index, changed)
+        for path in _deleted_by(call.facts.command) if "rm " in call.facts.command else ():
             before = self._files.pop(path, None)
             self._files[path] = FileRecord(path, FileAction.DELETED, call.index, (before.changed if before else 0) + 1)
 
@@ -240,8 +291,25 @@ class Collector:
             todos=tuple(self._todos.values()),
             jobs=tuple(OpenCall(call.index, call.tool, call.facts.target, job) for job, call in self._background.items()),
             pending_calls=tuple(OpenCall(call.index, call.tool, call.facts.target) for call in self._open.values()),
-            user_messages=tuple(self._users),
+            user_messages=self._user_messages(),
         )
+
+    def _user_messages(self) -> tuple[UserMessage, ...]:
+        for place, (message, answered) in enumerate(zip(self._users, self._answered, strict=True)):
+            if message.answered_index != answered:
+                self._users[place] = msgspec.structs.replace(message, answered_index=answered)
+        return tuple(self._users)
+
+
+class _Said(msgspec.Struct):
+    """What a page says: how many entries it has, its messages as parallel lists, and the addresses that calls between them name,
+    as (messages before, address, index)."""
+
+    entries: int = 0
+    texts: list[str] = []
+    indexes: list[int] = []
+    spoken: list[bool] = []  # by a person
+    called: list[tuple[int, str, int]] = []
 
 
 def _newest(found: dict[str, int]) -> tuple[Mention, ...]:
@@ -261,13 +329,13 @@ def _newest_files(files: list[FileRecord]) -> tuple[FileRecord, ...]:
 _DELETION = re.compile(r"(?:^|&&|;|\n)\s*(?:git\s+rm|rm)((?:\s+-[\w-]+)*)((?:\s+[\w./@~+-]+)+)")
 
 
-def _gist(facts: CallFacts) -> str:
-    """What makes two calls *the same thing*: the file or query, or a command's first two words."""
-    if not facts.command:
-        return facts.target
-    return " ".join(commands.without_cd(facts.command[:2_000].strip()).split()[:2])
+def _same_thing(call: _Call) -> tuple[str, str]:
+    """What makes two calls *the same thing*: tool and file or query, or a command's first two words."""
+    if not call.facts.command:
+        return call.tool, call.facts.target
+    return "", " ".join(commands.without_cd(call.facts.command[:2_000].strip()).split()[:2])
 
 
 def _deleted_by(command: str) -> Iterable[str]:
-    for match in _DELETION.finditer(command[:2_000]) if "rm " in command else ():
+    for match in _DELETION.finditer(command[:2_000]):
         yield from (word for word in match.group(2).split() if not word.startswith("-"))

@@ -27,17 +27,25 @@ class TodoStatus(StrEnum):
     @classmethod
     def of(cls, word: object) -> "TodoStatus":
         """The status that an agent's own word means; an unknown word is pending."""
-        known = {"in_progress": cls.IN_PROGRESS, "active": cls.IN_PROGRESS, "completed": cls.COMPLETED, "done": cls.COMPLETED}
-        return known.get(str(word).lower(), cls.PENDING)
+        return _STATUSES.get(str(word).lower(), _PENDING)
 
 
-class Todo(msgspec.Struct, frozen=True, omit_defaults=True):
+_PENDING = TodoStatus.PENDING
+_STATUSES = {
+    "in_progress": TodoStatus.IN_PROGRESS,
+    "active": TodoStatus.IN_PROGRESS,
+    "completed": TodoStatus.COMPLETED,
+    "done": TodoStatus.COMPLETED,
+}
+
+
+class Todo(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     text: str
     status: TodoStatus
     key: str = ""  # the agent's own id of it, where it has one
 
 
-class CallFacts(msgspec.Struct, frozen=True, kw_only=True):
+class CallFacts(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One call. `target` names it for people: its file, its command, its query.
 
     `todos` replaces the whole list when `replaces_todos`, else changes those with the same key.
@@ -58,7 +66,7 @@ ENDED_JOB = {"completed": "ok", "failed": "failed", "killed": "stopped", "stoppe
 """How a job in the background came out, by the words for it in notices and answers."""
 
 
-class ResultFacts(msgspec.Struct, frozen=True, kw_only=True):
+class ResultFacts(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One result. `status` is `ok`, `exit N`, `failed`, `refused`, `interrupted`, `stopped` or `running in background`."""
 
     status: str = "ok"
@@ -71,6 +79,10 @@ class ResultFacts(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def is_failure(self) -> bool:
         return self.status.startswith("exit ") or self.status == "failed"
+
+
+OK = ResultFacts()
+"""Nothing but that it went well: what most results come to."""
 
 
 def string(arguments: Arguments, *names: str) -> str:

@@ -3,7 +3,18 @@
 import re
 from collections.abc import Callable
 
-from sessions_app.engine.extractors.base import ENDED_JOB, Arguments, CallFacts, FileAction, ResultFacts, Todo, TodoStatus, one_line, string
+from sessions_app.engine.extractors.base import (
+    ENDED_JOB,
+    OK,
+    Arguments,
+    CallFacts,
+    FileAction,
+    ResultFacts,
+    Todo,
+    TodoStatus,
+    one_line,
+    string,
+)
 
 _FILE_TOOLS = {
     "Read": FileAction.READ,
@@ -16,10 +27,12 @@ _FILE_TOOLS = {
 _REFUSED = re.compile(r"\AThe user doesn't want to (?:proceed|take this action)")
 _SAID = re.compile(r"the user said:\s*(.+)", re.DOTALL)
 _ANSWERED = re.compile(r"\AUser has answered your questions?: (.+?)(?:\. You can now continue[^\"]*)?\Z", re.DOTALL)
-_INTERRUPTED = re.compile(r"\A\[Request interrupted by user")
-_BACKGROUND = re.compile(r"running in background with ID: ([\w-]{1,60})")
+_INTERRUPTED = "[Request interrupted by user"
+_BACKGROUND_WORDS = "running in background with ID: "
+_BACKGROUND = re.compile(_BACKGROUND_WORDS + r"([\w-]{1,60})")
 _TASK_ENDED = re.compile(r"<status>(completed|failed|killed|stopped)</status>")
 _EXIT_CODE = re.compile(r"<exit_code>(-?\d{1,6})</exit_code>")
+_HEAD = 2_000  # characters of a result in which the sentences stand
 _TASK_CREATED = re.compile(r"\ATask #(\w{1,40}) created")
 
 
@@ -103,24 +116,53 @@ def call_facts(name: str, arguments: Arguments) -> CallFacts | None:
     return tool(name, arguments) if tool else None
 
 
+def _bash_ended(text: str, *, is_error: bool) -> ResultFacts | None:
+    if is_error or text.find(_BACKGROUND_WORDS, 0, _HEAD) < 0:
+        return None
+    job = _BACKGROUND.search(text, 0, _HEAD)
+    return ResultFacts(status="running in background", job=job.group(1)) if job else None
+
+
+def _job_told(text: str, *, is_error: bool) -> ResultFacts | None:  # noqa: ARG001  as the others
+    head = text[:_HEAD]
+    ended = _TASK_ENDED.search(head)
+    if ended is None:
+        return None
+    code = _EXIT_CODE.search(head)
+    has_failed = code is not None and code.group(1) != "0"
+    return ResultFacts(job_ended=True, status=f"exit {code.group(1)}" if code and has_failed else ENDED_JOB[ended.group(1)])
+
+
+def _task_numbered(text: str, *, is_error: bool) -> ResultFacts | None:  # noqa: ARG001  as the others
+    created = _TASK_CREATED.match(text[:_HEAD])
+    return ResultFacts(todo_key=created.group(1)) if created else None
+
+
+def _questions_answered(text: str, *, is_error: bool) -> ResultFacts | None:  # noqa: ARG001  as the others
+    answered = _ANSWERED.match(text[:_HEAD])
+    return ResultFacts(said=one_line(answered.group(1), 900)) if answered else None
+
+
+def _somebodys_text(text: str, *, is_error: bool) -> ResultFacts | None:  # noqa: ARG001  as the others
+    return None if is_error else OK  # an exit status in it is not theirs
+
+
+_RESULTS: dict[str, Callable[..., ResultFacts | None]] = {
+    "Bash": _bash_ended,
+    "BashOutput": _job_told,
+    "TaskOutput": _job_told,
+    "TaskCreate": _task_numbered,
+    "AskUserQuestion": _questions_answered,
+    **dict.fromkeys(("Read", "Grep", "Glob", "WebFetch", "WebSearch"), _somebodys_text),
+}
+
+
 def result_facts(name: str, text: str, *, is_error: bool) -> ResultFacts | None:
     """How the call ended where Claude Code has its own words for it, else None."""
-    head = text[:2_000]
-    if is_error and _REFUSED.match(head):
+    if text.startswith(_INTERRUPTED):
+        return ResultFacts(status="interrupted")
+    if is_error and _REFUSED.match(text):
         said = _SAID.search(text[:6_000])
         return ResultFacts(status="refused", said=one_line(said.group(1), 600) if said else "")
-    if _INTERRUPTED.match(head):
-        return ResultFacts(status="interrupted")
-    if name == "Bash" and not is_error and (job := _BACKGROUND.search(head)):
-        return ResultFacts(status="running in background", job=job.group(1))
-    if name in ("BashOutput", "TaskOutput") and (ended := _TASK_ENDED.search(head)):
-        code = _EXIT_CODE.search(head)
-        has_failed = code is not None and code.group(1) != "0"
-        return ResultFacts(job_ended=True, status=f"exit {code.group(1)}" if code and has_failed else ENDED_JOB[ended.group(1)])
-    if name == "TaskCreate" and (created := _TASK_CREATED.match(head)):
-        return ResultFacts(todo_key=created.group(1))
-    if name == "AskUserQuestion" and (answered := _ANSWERED.match(head)):
-        return ResultFacts(said=one_line(answered.group(1), 900))
-    if name in ("Read", "Grep", "Glob", "WebFetch", "WebSearch") and not is_error:
-        return ResultFacts()  # what they return is somebody's text: an exit status in it is not theirs
-    return None
+    told = _RESULTS.get(name)
+    return told(text, is_error=is_error) if told else None

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from sessions_app.engine.extractors.base import Arguments, CallFacts, FileAction, ResultFacts, Todo, TodoStatus, one_line, string
+from sessions_app.engine.extractors.base import OK, Arguments, CallFacts, FileAction, ResultFacts, Todo, TodoStatus, one_line, string
 from sessions_app.engine.extractors.generic import telling_line
 
 _PATCHED = re.compile(r"^\*\*\* (Add|Update|Delete) File: (.{1,1000}?)\s*$", re.MULTILINE)
@@ -100,7 +100,7 @@ def result_facts(name: str, text: str, *, is_error: bool) -> ResultFacts | None:
         return ResultFacts(status="running in background", job="" if name == "write_stdin" else running[1])
     code = _EXITED.match(head) or (_METADATA.search(text[-200:]) if text.startswith("{") else None)
     if code is None:
-        return None if is_error else ResultFacts()
+        return None if is_error else OK
     failed = code[1] != "0"
     return ResultFacts(
         status=f"exit {code[1]}" if failed else "ok", message=telling_line(_said(text)) if failed else "", job_ended=name == "write_stdin"

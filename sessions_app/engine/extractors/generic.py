@@ -2,7 +2,7 @@
 
 import re
 
-from sessions_app.engine.extractors.base import Arguments, CallFacts, FileAction, ResultFacts, one_line, string
+from sessions_app.engine.extractors.base import OK, Arguments, CallFacts, FileAction, ResultFacts, one_line, string
 
 _ACTIONS = (
     (re.compile(r"delete|remove|unlink", re.IGNORECASE), FileAction.DELETED),
@@ -40,12 +40,12 @@ def call_facts(name: str, arguments: Arguments) -> CallFacts:
 
 def result_facts(text: str, *, is_error: bool) -> ResultFacts:
     """How the call ended: by its error flag, or by an exit status at the head or the end of its text."""
-    code = _EXIT.match(text) or (_EXIT.search(text[-200:]) if is_error else None)
+    code = (_EXIT.match(text) if text[:1] in "EeRr" else None) or (_EXIT.search(text[-200:]) if is_error else None)
     if code and code.group(1) != "0":
         return ResultFacts(status=f"exit {code.group(1)}", message=telling_line(text))
     if is_error:
         return ResultFacts(status="failed", message=telling_line(text))
-    return ResultFacts()
+    return OK
 
 
 def telling_line(text: str) -> str:
