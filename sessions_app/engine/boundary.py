@@ -50,6 +50,7 @@ def choose(
     force: bool = False,
     midway: bool = False,
     pinned: Collection[int] = (),
+    links: Links | None = None,
 ) -> Boundary | SkipReason:
     """The cut of a history, or of its tail, or the reason why there is none. Linear.
 
@@ -61,9 +62,9 @@ def choose(
     `force` ignores both budgets, never legality. `wanted` is a boundary that a person asked for: it is validated and
     never moved; protection and budgets do not apply to it. Raises `IllegalBoundary`. `midway`: the shapes are a tail
     that begins anywhere, not at a legal cut; no cut may then leave a result behind whose call lies before them.
-    `pinned`: indexes of entries that stay, wherever the cut falls.
+    `pinned`: indexes of entries that stay, wherever the cut falls. `links`: of these shapes, where they are known.
     """
-    links = link(shapes, midway=midway)
+    links = links or link(shapes, midway=midway)
     if 1 not in links.sent:
         return SkipReason.EMPTY_SESSION
     if wanted is not None:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from sessions_app.engine.rounds import Round
+from sessions_app.engine.rounds import Stretch
 from sessions_app.engine.shapes import EntryShape
 from sessions_app.engine.terms import Kind
 
@@ -38,7 +38,12 @@ class Chunk(msgspec.Struct, frozen=True, kw_only=True):
 
 def as_sent(shapes: Sequence[EntryShape]) -> list[EntryShape]:
     """The shapes with the size that they have for a summariser. One pass; only those are copied that are larger."""
-    return [shape if shape.tokens <= (most := _most(shape)) else msgspec.structs.replace(shape, tokens=most) for shape in shapes]
+    return [
+        shape
+        if (shape.tokens <= CALL_TOKENS and shape.kind is not _THINKING) or shape.tokens <= (most := _most(shape))
+        else msgspec.structs.replace(shape, tokens=most)
+        for shape in shapes
+    ]
 
 
 def _most(shape: EntryShape) -> int:
@@ -49,7 +54,7 @@ def _most(shape: EntryShape) -> int:
     return THINKING_TOKENS if shape.kind is _THINKING else shape.tokens
 
 
-def pack(rounds: Sequence[Round], window: int, max_calls: int) -> list[Chunk]:
+def pack(rounds: Sequence[Stretch], window: int, max_calls: int) -> list[Chunk]:
     """Chunks in order, each of whole rounds. Only a round that is larger than the limit on its own exceeds it.
 
     With the calls that fold them, those that a model summarises take at most `max_calls`.
@@ -68,15 +73,19 @@ def most_chunks(max_calls: int) -> int:
     return max(1, max_calls - 1 - max_calls // FOLDS)
 
 
-def _pack(rounds: Sequence[Round], limit: int) -> list[Chunk]:
+def _pack(rounds: Sequence[Stretch], limit: int) -> list[Chunk]:
     chunks: list[Chunk] = []
+    first = last = -1
+    tokens = 0
     for round_ in rounds:
-        last = chunks[-1] if chunks else None
-        if last is not None and last.tokens + round_.tokens <= limit:
-            chunks[-1] = Chunk(first=last.first, last=round_.last, tokens=last.tokens + round_.tokens)
-        else:
-            chunks.append(Chunk(first=round_.first, last=round_.last, tokens=round_.tokens))
-    return chunks
+        if first >= 0 and tokens + round_.tokens > limit:
+            chunks.append(Chunk(first=first, last=last, tokens=tokens))
+            first, tokens = -1, 0
+        if first < 0:
+            first = round_.first
+        last = round_.last
+        tokens += round_.tokens
+    return [*chunks, Chunk(first=first, last=last, tokens=tokens)] if first >= 0 else chunks
 
 
 def fold_groups(sizes: Sequence[int], window: int) -> list[tuple[int, int]]:

@@ -14,7 +14,7 @@ from sessions_app.engine.clearing import PLACEHOLDER_TOKENS
 from sessions_app.engine.counting import ENTRY_OVERHEAD, estimate_text
 from sessions_app.engine.entries import Checkpoint, Segment, SyntheticMessage
 from sessions_app.engine.policy import Policy
-from sessions_app.engine.rounds import group_rounds
+from sessions_app.engine.rounds import Links, Stretch, group_rounds, link, stretches_before
 from sessions_app.engine.shapes import EntryShape, in_view
 from sessions_app.engine.terms import Kind, Role, SegmentKind, SkipReason
 
@@ -102,8 +102,10 @@ def make(
     system_last = _system_last(shapes)
     start = max(previous.boundary_index if previous else 0, 0 if system_last is None else system_last + 1)
     tokens_before = view_tokens(shapes, previous)
+    links = link(shapes[start:])
     chosen = boundaries.choose(
         shapes[start:],
+        links=links,
         keep_tokens=_keep_tokens(policy, window, signal_tokens, tokens_before, manual=manual),
         floor_tokens=LEAST_BLOCK_TOKENS,
         protected_messages=policy.protected_messages,
@@ -113,12 +115,13 @@ def make(
     )
     if isinstance(chosen, SkipReason):
         return chosen
-    plan = _plan(shapes, chosen, previous, system_last, tokens_before, policy, window, summariser_window, manual=manual or force)
+    plan = _plan(shapes, links, chosen, previous, system_last, tokens_before, policy, window, summariser_window, manual=manual or force)
     return plan if plan.block_tokens >= LEAST_BLOCK_TOKENS else SkipReason.NON_HISTORY_ENVELOPE_EXHAUSTS_BUDGET
 
 
 def _plan(
     shapes: Sequence[EntryShape],
+    links: Links,  # of the shapes that may be folded
     chosen: Boundary,
     previous: Checkpoint | None,
     system_last: int | None,
@@ -152,8 +155,19 @@ def _plan(
         tokens_before=tokens_before,
         block_tokens=block_tokens,
         summary_tokens=min(policy.summary_max_tokens, int(block_tokens * SUMMARY_SHARE)),
-        chunks=tuple(packing.pack(group_rounds(folded), summariser_window, policy.max_summary_calls)),
+        chunks=tuple(packing.pack(_rounds(folded, links, chosen.index), summariser_window, policy.max_summary_calls)),
     )
+
+
+def _rounds(folded: Sequence[EntryShape], links: Links, cut: int) -> Sequence[Stretch]:
+    """The rounds that are folded, with the sizes that a summariser is sent."""
+    sent = packing.as_sent(folded)
+    if folded and (first := links.indexes[0]) == folded[0].index and cut - first == len(folded):
+        # All that lies before the cut: where its rounds begin is known.
+        known = stretches_before(links, len(folded), (shape.tokens for shape in sent))
+        if known is not None:
+            return known
+    return group_rounds(sent)
 
 
 def tail_start(shapes: Sequence[EntryShape], policy: Policy, window: int) -> int:

@@ -2,8 +2,8 @@
 
 from array import array
 from bisect import bisect_left
-from collections.abc import Sequence
-from itertools import accumulate
+from collections.abc import Iterable, Sequence
+from itertools import accumulate, pairwise
 from operator import mul
 
 import msgspec
@@ -16,19 +16,24 @@ _NOTICE, _SYSTEM, _ASSISTANT, _USER = Role.NOTICE, Role.SYSTEM, Role.ASSISTANT, 
 _CALL, _RESULT, _MESSAGE = Kind.CALL, Kind.RESULT, Kind.MESSAGE
 
 
-class Round(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """A user message, or one assistant message with its calls and all their results, and what travels with it.
-
-    `first` and `last` are entry indexes, inclusive; rounds cover the shapes without a gap. `head` is the entry that
-    makes it a round: reminders that lead up to a user message stand before it.
-    """
+class Stretch(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """Where a round lies and how large it is. `first` and `last` are entry indexes, inclusive."""
 
     first: int
     last: int
+    tokens: int  # of everything in it that may be sent
+
+
+class Round(Stretch, frozen=True, kw_only=True, gc=False):
+    """A user message, or one assistant message with its calls and all their results, and what travels with it.
+
+    Rounds cover the shapes without a gap. `head` is the entry that makes it a round: reminders that lead up to a user
+    message stand before it.
+    """
+
     head: int
     starts_turn: bool  # it is a user message
     is_pending: bool  # a call of it has no result yet, and nobody has written since
-    tokens: int  # of everything in it that may be sent
     messages: int  # messages that it becomes: an assistant's calls and their results are two
 
 
@@ -183,6 +188,19 @@ def group_rounds(shapes: Sequence[EntryShape], *, midway: bool = False) -> list[
     Where the shapes begin `midway`, a result of an earlier call ties everything before it together: no cut is legal there.
     """
     return rounds_of(link(shapes, midway=midway))
+
+
+def stretches_before(links: Links, cut: int, tokens: Iterable[int]) -> list[Stretch] | None:
+    """The rounds before a position, with other sizes: `tokens` of each shape before it. None where no round starts there."""
+    starts = round_starts(links).firsts
+    count = bisect_left(starts, cut)
+    if count == len(starts) or starts[count] != cut:
+        return None
+    sums = array("q", accumulate(tokens, initial=0))
+    indexes = links.indexes
+    return [
+        Stretch(first=indexes[first], last=indexes[end - 1], tokens=sums[end] - sums[first]) for first, end in pairwise(starts[: count + 1])
+    ]
 
 
 def rounds_of(links: Links) -> list[Round]:

@@ -1,9 +1,13 @@
 """Rounds cover a history without a gap, and none splits what belongs together."""
 
+import msgspec
 from hypothesis import given
 
+from sessions_app.engine import chunks
+from sessions_app.engine import plan as planning
 from sessions_app.engine.entries import Entry
-from sessions_app.engine.rounds import group_rounds
+from sessions_app.engine.policy import Policy
+from sessions_app.engine.rounds import Stretch, group_rounds, link, round_starts, stretches_before
 from sessions_app.engine.shapes import shape_of
 from sessions_app.engine.terms import Kind, Role
 from tests.engine.histories import Story, histories, text
@@ -127,3 +131,27 @@ def test_a_result_whose_call_is_nowhere_ties_nothing():
 
 def test_nothing_has_no_rounds():
     assert group_rounds([]) == []
+
+
+@given(histories())
+def test_what_a_plan_packs_are_the_rounds_of_what_it_folds(entries: list[Entry]):
+    shapes = [shape_of(entry) for entry in entries]
+    asked = {"window": 1_000, "summariser_window": 100, "signal_tokens": 1_000, "manual": True, "force": True}
+    plan = planning.make(shapes, previous=None, policy=Policy(), **asked)
+    if isinstance(plan, planning.Plan):
+        folded = [shape for shape in shapes if shape.index in plan.span]
+        assert list(plan.chunks) == chunks.pack(group_rounds(chunks.as_sent(folded)), 100, Policy().max_summary_calls)
+
+
+@given(histories())
+def test_rounds_before_a_cut_are_known_from_the_links_of_the_whole(entries: list[Entry]):
+    shapes = [shape for shape in map(shape_of, entries) if shape.is_sent]
+    shapes = [msgspec.structs.replace(shape, index=index) for index, shape in enumerate(shapes)]
+    links = link(shapes)
+    for cut in range(1, len(shapes)):
+        known = stretches_before(links, cut, [shape.tokens for shape in shapes[:cut]])
+        if cut in round_starts(links).firsts:
+            alone = group_rounds(shapes[:cut])
+            assert known == [Stretch(first=one.first, last=one.last, tokens=one.tokens) for one in alone]
+        else:
+            assert known is None
