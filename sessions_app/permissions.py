@@ -41,6 +41,7 @@ class Action(StrEnum):
     AUDIT = "audit"
     MANAGE_USERS = "manage_users"
     MANAGE_POLICIES = "manage_policies"
+    REPAIR = "repair"  # set right what the doctor finds
 
 
 _OPERATOR = frozenset({Action.READ, Action.IMPORT, Action.EXPORT})

@@ -58,6 +58,7 @@ class EventType(StrEnum):
     TURN_FAILED = "turn.failed", "Turn failed"
     TURN_CANCELLED = "turn.cancelled", "Turn stopped"
     SESSION_STATUS_CHANGED = "session.status_changed", "Status of a session changed"
+    SESSION_REPAIRED = "session.repaired", "Session repaired"
     SESSION_MODEL_CHANGED = "session.model_changed", "Model or window of a session changed"
     SESSION_VIEWED = "session.viewed", "Session read"
     SESSION_EXPORTED = "session.exported", "Session exported"

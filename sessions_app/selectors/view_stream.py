@@ -1,7 +1,7 @@
 """A model view message by message, whatever its length: no more of it is held than what may still change."""
 
 import uuid
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 import msgspec
 from django.db.models import F, Max, Min
@@ -17,17 +17,24 @@ _EVERYTHING = (Segment(kind=SegmentKind.RANGE, first=0),)
 
 
 def stream_view(
-    session_id: uuid.UUID, checkpoint: Checkpoint | None, *, upto: int | None = None, whole: bool = True, keep: int = view.HELD_BACK
+    session_id: uuid.UUID,
+    checkpoint: Checkpoint | None,
+    *,
+    upto: int | None = None,
+    whole: bool = True,
+    keep: int = view.HELD_BACK,
+    take: Callable[[Entry], object] = lambda _entry: None,
 ) -> Iterator[ViewMessage]:
     """The messages of a plan's view, the same as `plans.view_of` gives, in order. `upto`: nothing after that entry.
-    `keep`: exchanges that are held back.
+    `keep`: exchanges that are held back. `take` is called with each entry that the plan names, before its message comes.
 
     Reads entries page by page; `whole` fetches shortened texts from their blobs.
     """
     segments = checkpoint.segments if checkpoint else _EVERYTHING
     places = [place for place in (clipped(segment, upto) for segment in segments) if place is not None]
     awaited = _Awaited(session_id, keep)
-    items = awaited.watching(_items(session_id, places, whole=whole))
+    excluded = checkpoint.excluded if checkpoint else frozenset()
+    items = _told(take, excluded, awaited.watching(_items(session_id, places, whole=whole)))
     return view.stream(items, checkpoint, awaited, keep=keep)
 
 
@@ -61,6 +68,16 @@ def _items(session_id: uuid.UUID, segments: Sequence[Segment], *, whole: bool) -
             placed.add(segment.first)
         else:
             covered.append((segment.first, segment.last))
+
+
+def _told(
+    take: Callable[[Entry], object], excluded: Collection[int], items: Iterator[Entry | SyntheticMessage]
+) -> Iterator[Entry | SyntheticMessage]:
+    """The items, while each entry that is sent is told of."""
+    for item in items:
+        if isinstance(item, Entry) and item.is_sendable and not item.off_branch and item.index not in excluded:
+            take(item)
+        yield item
 
 
 def _lies_in(index: int, ranges: Sequence[tuple[int, int | None]]) -> bool:

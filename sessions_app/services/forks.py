@@ -108,12 +108,26 @@ def _unfinished(key: str) -> QuerySet[Session]:
     return Session.objects.filter(source_key__startswith=key, is_complete=False)
 
 
-def remove_left(*, actor: Actor) -> int:
-    """Removes the forks whose process is gone, and tells their origins. Returns how many."""
-    silent = Q(changed_at__lte=Now() - timedelta(seconds=SILENT_S))
-    for copy in _unfinished(_UNDER_WAY).filter(silent).values_list("pk", flat=True):
-        _unfinished(_UNDER_WAY).filter(silent, pk=copy).update(source_key=f"{_LEFT}{copy}")
-    return sum(_remove(copy, actor) for copy in list(_unfinished(_LEFT).values_list("pk", flat=True)))
+def is_fork(session: Session) -> bool:
+    """Whether a session that is not whole is a fork that was begun."""
+    return session.source_key.startswith((_UNDER_WAY, _LEFT))
+
+
+def is_left(session: Session) -> bool:
+    """Whether nobody works on an unfinished fork any more, for all that can be known."""
+    return _silent().filter(pk=session.pk).exists() or _unfinished(_LEFT).filter(pk=session.pk).exists()
+
+
+def remove_left(*, actor: Actor, only: uuid.UUID | None = None) -> int:
+    """Removes the forks whose process is gone, or one of them, and tells their origins. Returns how many."""
+    left = Q() if only is None else Q(pk=only)
+    for copy in _silent().filter(left).values_list("pk", flat=True):
+        _silent().filter(pk=copy).update(source_key=f"{_LEFT}{copy}")
+    return sum(_remove(copy, actor) for copy in list(_unfinished(_LEFT).filter(left).values_list("pk", flat=True)))
+
+
+def _silent() -> QuerySet[Session]:
+    return _unfinished(_UNDER_WAY).filter(changed_at__lte=Now() - timedelta(seconds=SILENT_S))
 
 
 def _remove(copy: uuid.UUID, actor: Actor | None = None) -> bool:

@@ -1,5 +1,6 @@
 """What the sweep does for turns: ends those that their worker left, and queues messages again that nobody delivered."""
 
+import uuid
 from datetime import timedelta
 
 from django.db import transaction
@@ -16,14 +17,15 @@ from sessions_app.services.turns.endings import WORKER_LOST, end
 
 def end_lost(actor: Actor) -> int:
     """Ends running turns that no live lease stands behind. Returns how many."""
-    count = 0
-    for turn_id in list(lapsed().values_list("pk", flat=True)):
-        with transaction.atomic():
-            # Looked at again under the session's lock, which every ending takes first: its worker may have been quicker.
-            Session.objects.select_for_update(of=("self",), no_key=True).filter(turns=turn_id).first()
-            still = lapsed().filter(pk=turn_id).exists()
-            count += still and end(turn_id, WORKER_LOST, actor=actor)
-    return count
+    return sum(end_one_lost(turn_id, actor) for turn_id in list(lapsed().values_list("pk", flat=True)))
+
+
+def end_one_lost(turn_id: uuid.UUID, actor: Actor) -> bool:
+    """Ends one of them; False when its worker was quicker, or still holds it."""
+    with transaction.atomic():
+        # Looked at again under the session's lock, which every ending takes first.
+        Session.objects.select_for_update(of=("self",), no_key=True).filter(turns=turn_id).first()
+        return lapsed().filter(pk=turn_id).exists() and end(turn_id, WORKER_LOST, actor=actor)
 
 
 def requeue(unclaimed_s: int) -> int:
