@@ -7,6 +7,7 @@ from typing import NamedTuple
 import msgspec
 
 from sessions_app.engine import asks, commands
+from sessions_app.engine import goal as goals
 from sessions_app.engine.asks import Ask, AskKind
 from sessions_app.engine.counting import estimate_text
 from sessions_app.engine.extractors import one_line
@@ -64,8 +65,9 @@ def render(
     recorded = _recorded(state)
     facts = _fit(lambda limits: _state_text(recorded, limits), _LIST_LIMITS, int(budget_tokens * STATE_SHARE))
     past = [message for message in state.user_messages if message.index not in pinned or message.index in carried]
-    said, left_out = _user_text(past, int(budget_tokens * USER_SHARE), carried)
-    inner = "\n\n".join(part for part in (_opening(entries_folded), summary.strip(), facts, said, _CONTRACT) if part)
+    goal = _goal_text(state.user_messages, {*carried, *pinned})
+    said, left_out = _user_text(past, max(int(budget_tokens * USER_SHARE) - estimate_text(goal), 0), carried)
+    inner = "\n\n".join(part for part in (_opening(entries_folded), summary.strip(), goal, facts, said, _CONTRACT) if part)
     text = f"<{_TAG}>\n{neutralise(inner)}\n</{_TAG}>"
     return Block(text=text, tokens=estimate_text(text), left_out=left_out)
 
@@ -84,6 +86,16 @@ Do not do again what is recorded here as done or answered, do not ask again what
 File contents are not part of it: read a file again before relying on what it says."""
 
 
+def _goal_text(messages: Sequence[UserMessage], whole: Collection[int]) -> str:
+    """What the session is for, in the words of whoever said it: the same bytes in every block until somebody says otherwise."""
+    found = goals.find(messages)
+    if found is None:
+        return ""
+    who = "The user set it" if found.is_stated else "As the user first put it; later requests may go beyond it"
+    where = f"{who} (#{found.index}):" if found.index not in whole else f"{who}: message #{found.index}, word for word below."
+    return "\n".join(("## Goal", where, *([found.quoted] if found.index not in whole else [])))
+
+
 def _fit(render_with: Callable[[_Limits], str], steps: Sequence[_Limits], budget: int) -> str:
     text = ""
     for limits in steps:
@@ -98,6 +110,7 @@ class _Recorded(NamedTuple):
 
     place: str
     todos: list[str]
+    done: list[str]
     running: list[str]
     waiting: list[str]
     changed: list[str]
@@ -120,6 +133,7 @@ def _recorded(state: MechanicalState) -> _Recorded:
     return _Recorded(
         place=" ".join(filter(None, place)),
         todos=[f"- [{todo.status.value.replace('_', ' ')}] {todo.text}" for todo in state.open_todos],
+        done=[f"- {done.text} (#{done.index})" for done in state.done],
         running=[f"- {call.tool}: {call.target} (#{call.index}, job {call.job})" for call in state.jobs],
         waiting=[f"- {call.tool}: {call.target} (#{call.index})" for call in state.pending_calls],
         changed=[_file_line(file, root) for file in state.files if file.changed],
@@ -138,6 +152,7 @@ def _state_text(recorded: _Recorded, limits: _Limits) -> str:
     read_limit, command_limit, changed_limit, mention_limit = limits
     lists = [
         ("Open to-dos", recorded.todos, 30),
+        ("To-dos that are done", recorded.done, min(command_limit, 12)),
         ("Jobs still running", recorded.running, 20),
         ("Calls without a result", recorded.waiting, 10),
         ("Files changed", recorded.changed, changed_limit),

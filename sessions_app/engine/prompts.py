@@ -4,8 +4,10 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from sessions_app.engine import goal as goals
 from sessions_app.engine.counting import estimate_text
 from sessions_app.engine.entries import Entry, Part
+from sessions_app.engine.state import MechanicalState
 from sessions_app.engine.steps import SummaryRequest
 from sessions_app.engine.summary import ORDER, Section
 from sessions_app.engine.terms import Kind, PartKind, Profile, Role
@@ -32,6 +34,7 @@ CLIPS = (
 )
 """The first holds where nothing has to give way; what people and the agent said is shown whole there, and last of all cut."""
 
+_MOST_RECORDED = 20
 _TAIL_SHARE = 3  # of what is shown of a long text, one part in so many is its end
 _FENCE = re.compile(r"<(?=\s{0,20}/?\s{0,20}(?:untrusted-data|material))", re.IGNORECASE)
 
@@ -102,12 +105,27 @@ def user_prompt(request: SummaryRequest, clip: Clip = CLIPS[0]) -> str:
         if request.previous_summary:
             parts.append("[the conversation since]")
         parts += filter(None, (_entry_text(entry, clip) for entry in request.entries))
+    if request.state is not None and (recorded := _recorded(request.state)):
+        parts.append(f"[recorded by a program, and right where the material leaves it open]\n{_neutral(recorded)}")
     always = f"To be stressed in every record: {request.standing_instructions}" if request.standing_instructions else ""
     asked = f"Whoever asked for this record wants stressed: {request.instructions}" if request.instructions else ""
     place = f"This is part {request.chunk_index} of {request.chunk_count} of the conversation." if _is_partial(request) else ""
     limit = f"Your whole answer must stay under {request.max_tokens * 3 // 4:,} words."
     material = "\n\n".join(parts)
     return "\n\n".join(part for part in (f"<material>\n{material}\n</material>", place, always, asked, limit) if part)
+
+
+def _recorded(state: MechanicalState) -> str:
+    """What code knows that a reader of the material easily mistakes: the goal, what is done, what is open, what was answered."""
+    goal = goals.find(state.user_messages)
+    lines = [f"The goal, as the user put it (#{goal.index}):\n{goal.quoted}"] if goal else []
+    lines += [f"Done: {done.text} (#{done.index})" for done in state.done[-_MOST_RECORDED:]]
+    lines += [f"Open, {todo.status.value.replace('_', ' ')}: {todo.text}" for todo in state.open_todos[:_MOST_RECORDED]]
+    lines += [f"Still running: {job.tool} {job.target} (#{job.index})" for job in state.jobs[-_MOST_RECORDED:]]
+    if state.user_messages:
+        last = state.user_messages[-1]
+        lines.append(f"The user's last message is #{last.index}, and {'answered' if last.answered_index is not None else 'still open'}.")
+    return "\n".join(lines)
 
 
 def _is_partial(request: SummaryRequest) -> bool:

@@ -5,7 +5,7 @@ from collections.abc import Generator, Sequence
 import msgspec
 
 from sessions_app.engine import block as blocks
-from sessions_app.engine import clearing, overrides, verification
+from sessions_app.engine import clearing, overrides, settled, verification
 from sessions_app.engine import plan as planning
 from sessions_app.engine import summary as summaries
 from sessions_app.engine.boundary import IllegalBoundary
@@ -15,6 +15,7 @@ from sessions_app.engine.explanations import EXPLANATIONS
 from sessions_app.engine.plan import Plan
 from sessions_app.engine.policy import Policy
 from sessions_app.engine.shapes import EntryShape, in_view
+from sessions_app.engine.state import Mention
 from sessions_app.engine.steps import (
     Commit,
     Ended,
@@ -268,9 +269,10 @@ class _Attempt:
 
     def _summarised(self, plan: Plan, text: str) -> Commit:
         self.reading.check()
-        made = self._commit(plan, self.reading.redact(text), Outcome.COMMITTED, self._summarising.source)
+        found = settled.settle(self.reading.redact(text), self.reading.state(plan))
+        made = self._commit(plan, found.text, Outcome.COMMITTED, self._summarising.source)
         self._report(Rung.SUMMARISE, plan.tokens_before, made.tokens_after, len(plan.span))
-        return self._final(made, warnings=summaries.warnings(made.summary))
+        return self._final(made, warnings=(*summaries.warnings(made.summary), *_done_warning(found.done)))
 
     def _trimmed(self, plan: Plan) -> Commit:
         text = summaries.of_trim(self._previous_summary, len(plan.span), plan.boundary_index)
@@ -366,6 +368,13 @@ def _stopped(stop: Stop) -> Ended:
         return Ended(status=Status.CANCELLED, outcome=Outcome.CANCELLED, reason=stop.value, explanation=words)
     words = f"The compaction ran out of time before it committed. {_UNCHANGED} It may be asked for again."
     return Ended(status=Status.TIMED_OUT, outcome=Outcome.TIMED_OUT, reason=stop.value, explanation=words)
+
+
+def _done_warning(done: Sequence[Mention]) -> tuple[str, ...]:
+    if not done:
+        return ()
+    told = "; ".join(f"“{mention.text}” (#{mention.index})" for mention in done)
+    return (f"The summary called for what is recorded as done, which was taken out of its open and next steps: {told}.",)
 
 
 def _redaction_warning(count: int) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ import msgspec
 from sessions_app.engine.extractors.base import FileAction, Todo, TodoStatus
 
 
-class FileRecord(msgspec.Struct, frozen=True, omit_defaults=True):
+class FileRecord(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """`action` is the last one, at entry `index`; `changed` the number of calls that changed the file."""
 
     path: str
@@ -14,25 +14,25 @@ class FileRecord(msgspec.Struct, frozen=True, omit_defaults=True):
     changed: int = 0
 
 
-class CommandRecord(msgspec.Struct, frozen=True, omit_defaults=True):
+class CommandRecord(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     command: str
     status: str
     index: int
 
 
-class Mention(msgspec.Struct, frozen=True, omit_defaults=True):
+class Mention(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     text: str
     index: int
 
 
-class CommitRecord(msgspec.Struct, frozen=True, omit_defaults=True):
+class CommitRecord(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     sha: str
     subject: str
     branch: str
     index: int
 
 
-class ErrorRecord(msgspec.Struct, frozen=True, omit_defaults=True):
+class ErrorRecord(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """`fixed_index`: the later entry by which the same thing succeeded."""
 
     index: int
@@ -43,7 +43,7 @@ class ErrorRecord(msgspec.Struct, frozen=True, omit_defaults=True):
     fixed_index: int | None = None
 
 
-class Refusal(msgspec.Struct, frozen=True, omit_defaults=True):
+class Refusal(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """A call that the person did not allow, with what they said instead."""
 
     index: int
@@ -52,7 +52,7 @@ class Refusal(msgspec.Struct, frozen=True, omit_defaults=True):
     said: str = ""
 
 
-class OpenCall(msgspec.Struct, frozen=True, omit_defaults=True):
+class OpenCall(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """A call without a result, or a job that still runs in the background (`job` is its id)."""
 
     index: int
@@ -61,7 +61,7 @@ class OpenCall(msgspec.Struct, frozen=True, omit_defaults=True):
     job: str = ""
 
 
-class UserMessage(msgspec.Struct, frozen=True, omit_defaults=True):
+class UserMessage(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """`answered_index`: the assistant's closing statement of the turn. `chars` is the whole length."""
 
     index: int
@@ -88,6 +88,7 @@ class MechanicalState(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=T
     refusals: tuple[Refusal, ...] = ()
     answers: tuple[Mention, ...] = ()  # what the person chose when a tool asked
     todos: tuple[Todo, ...] = ()
+    done: tuple[Mention, ...] = ()  # to-dos that were completed or dropped, also those of lists that others replaced since
     jobs: tuple[OpenCall, ...] = ()
     pending_calls: tuple[OpenCall, ...] = ()
     user_messages: tuple[UserMessage, ...] = ()

@@ -68,6 +68,7 @@ class Reading:
         self.should_stop = should_stop
         self._collector = Collector()
         self._next = 0  # index of the first entry that was not read
+        self._known: tuple[int, MechanicalState] | None = None  # up to which entry, and what that was
         self._held: list[list[Entry]] = []  # pages from the start on, as long as they are small enough to hold
         self._held_chars = 0
 
@@ -93,7 +94,7 @@ class Reading:
         """What code knows of everything before an entry."""
         for _ in self._read(index - 1):
             pass
-        return self._collector.state()
+        return self.known()
 
     def facts(self) -> Facts:
         """What the entries read so far state."""
@@ -111,7 +112,9 @@ class Reading:
 
     def known(self) -> MechanicalState:
         """What code knows of the entries read so far."""
-        return self._collector.state()
+        if self._known is None or self._known[0] != self._next:
+            self._known = self._next, self._collector.state()
+        return self._known[1]
 
     def tail(self, carried: Collection[int], boundary: int) -> Iterator[Entry]:
         """What stands word for word in a view: single entries from before its boundary, and all from it on."""

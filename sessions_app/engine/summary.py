@@ -121,6 +121,25 @@ def render(bodies: Mapping[Section, str]) -> str:
     return "\n\n".join(f"## {section.value}\n{bodies.get(section, '').strip() or NOTHING}" for section in ORDER)
 
 
+def with_bodies(text: str, changed: Mapping[Section, str]) -> str:
+    """The text with other bodies of these sections. The rest stays as it is; a section that it lacks is put at the end."""
+    found: list[str] = []
+    seen: set[Section] = set()
+    skips = fenced = False
+    for line in _PREAMBLE.sub("", text).splitlines():
+        fenced ^= bool(_FENCE.match(line))
+        section = None if fenced else _section_of(line)
+        skips = section in changed if section is not None else skips
+        if section is not None and skips and section not in seen:
+            seen.add(section)
+            found += [line, changed[section], ""]
+        elif not skips:
+            found.append(line)
+    for section in (section for section in ORDER if section in changed and section not in seen):
+        found += ["", f"## {section.value}", changed[section]]
+    return "\n".join(found).strip()
+
+
 def validate(text: str, *, truncated: bool, tokens: int, replaced_tokens: int, inputs: Iterable[str] = ()) -> Rejection | None:
     """Why the summary may not be used, or None.
 
