@@ -40,7 +40,7 @@ def save(instance: models.Model, /, **values: Any) -> None:
 
 def find(model: type[models.Model], columns: tuple[str, ...], /, **wanted: Any) -> tuple[Any, ...] | None:
     """The columns of a row whose fields equal these values, as the driver gives them; `None` when there is none."""
-    sql, fields = _find_sql(model, columns, tuple(wanted))
+    sql, fields = _find_sql(model, columns, tuple(wanted), tuple(name for name, value in wanted.items() if value != ""))
     to = connections[DEFAULT_DB_ALIAS]
     given = [field.get_db_prep_value(value, to, prepared=False) for field, value in zip(fields, wanted.values(), strict=True)]
     with to.cursor() as cursor:
@@ -98,8 +98,14 @@ def _update_sql(model: type[models.Model], names: tuple[str, ...]) -> tuple[str,
 
 
 @cache
-def _find_sql(model: type[models.Model], columns: tuple[str, ...], names: tuple[str, ...]) -> tuple[str, list[Any]]:
+def _find_sql(
+    model: type[models.Model], columns: tuple[str, ...], names: tuple[str, ...], filled: tuple[str, ...]
+) -> tuple[str, list[Any]]:
     fields = [_field(model, name) for name in names]
     told = ", ".join(_quoted(_field(model, name).column) for name in columns) or "1"
-    where = " AND ".join(f"{_quoted(field.column)} = %s" for field in fields)
+    tests = [f"{_quoted(field.column)} = %s" for field in fields]
+    # An index of what is filled in is used only where the statement says, in the index's own words, that this is.
+    conditions = [index.condition for index in model._meta.indexes]
+    tests += [f"NOT ({_quoted(_field(model, name).column)} = '')" for name in filled if ~models.Q(**{name: ""}) in conditions]
+    where = " AND ".join(tests)
     return f"SELECT {told} FROM {_quoted(model._meta.db_table)}{' WHERE ' + where if where else ''} LIMIT 1", fields  # noqa: S608

@@ -81,16 +81,16 @@ def test_stopping_in_the_middle_of_an_import_lets_it_wait_and_the_next_start_bri
 ):
     settings.DATA_DIR = tmp_path
     rows = [prompt(f"p{number}", f"p{number - 1}" if number else None, f"{number} " + "x" * 5_000) for number in range(ENTRIES)]
-    flush = writing.SourceWriter.flush
+    store = writing.SourceWriter.store
 
-    def flush_and_wait(self, **options):
-        flush(self, **options)
+    def store_and_wait(self, **options):
+        store(self, **options)
         wait_until(lambda: worker_state.should_stop is not None)
 
     work = BackgroundWork()
     work.start()
     with monkeypatch.context() as patch:
-        patch.setattr(writing.SourceWriter, "flush", flush_and_wait)
+        patch.setattr(writing.SourceWriter, "store", store_and_wait)
         run = imports.request_upload(actor=operator_actor, upload=io.BytesIO(encode(rows)), name=f"{SESSION}.jsonl")
         wait_until(Entry.objects.exists)
         assert work.stop()

@@ -36,20 +36,20 @@ def test_an_import_that_is_killed_anywhere_shows_nothing_and_goes_on_where_it_wa
     whole = stored(the_session())
     Session.objects.all().delete()
     monkeypatch.setattr(writing, "BATCH_ROWS", 2)
-    flush, written = writing.SourceWriter.flush, []
+    store, written = writing.SourceWriter.store, []
 
-    def dying_flush(self, **options):
-        flush(self, **options)
+    def dying_store(self, **options):
+        store(self, **options)
         written.append(1)
         if len(written) == batch:
             raise _Killed
 
-    monkeypatch.setattr(writing.SourceWriter, "flush", dying_flush)
+    monkeypatch.setattr(writing.SourceWriter, "store", dying_store)
     with pytest.raises(_Killed):
         take(path)
     assert list(Session.objects.listed()) == []
     stored_entries = Entry.objects.count()
-    monkeypatch.setattr(writing.SourceWriter, "flush", flush)
+    monkeypatch.setattr(writing.SourceWriter, "store", store)
     outcome = take(path)
     assert (outcome.state, outcome.entries) == (SourceState.NEW, 18 - stored_entries)
     assert stored(the_session()) == whole
@@ -150,15 +150,15 @@ def test_a_compaction_that_commits_meanwhile_costs_no_entry(tmp_path, monkeypatc
     take(path)
     Session.objects.update(window_override=8_000)
     path.write_bytes(encode([row for _, row in turns]))
-    flush, compactions = writing.SourceWriter.flush, []
+    store, compactions = writing.SourceWriter.store, []
 
-    def late_flush(self, **options):
+    def late_store(self, **options):
         if not compactions:
             compactions.append(request(actor=support_actor, session=the_session(), force=True).compaction)
             run_compaction(compactions[0].pk)
-        flush(self, **options)
+        store(self, **options)
 
-    monkeypatch.setattr(writing.SourceWriter, "flush", late_flush)
+    monkeypatch.setattr(writing.SourceWriter, "store", late_store)
     assert take(path).state is SourceState.GROWN
     entries = Entry.objects.filter(session=the_session()).order_by("index")
     assert [entry.source_id for entry in entries if entry.role != "notice"] == [name for name, _ in turns]
@@ -297,15 +297,15 @@ def test_what_a_killed_process_left_among_the_uploads_is_removed_at_the_next_sta
 def _lost_in(run: ImportRun, monkeypatch, data: bytes) -> None:
     """Runs an upload in a process that is killed behind its second batch, and lets two minutes pass."""
     monkeypatch.setattr(writing, "BATCH_ROWS", 2)
-    flush, written = writing.SourceWriter.flush, []
+    store, written = writing.SourceWriter.store, []
 
-    def dying_flush(self, **options):
-        flush(self, **options)
+    def dying_store(self, **options):
+        store(self, **options)
         written.append(1)
         if len(written) == 2:
             raise _Killed
 
-    monkeypatch.setattr(writing.SourceWriter, "flush", dying_flush)
+    monkeypatch.setattr(writing.SourceWriter, "store", dying_store)
     with pytest.raises(_Killed):
         imports.run_import(run.pk)
     monkeypatch.undo()

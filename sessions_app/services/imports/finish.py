@@ -34,14 +34,10 @@ STILL_WORKING = timedelta(minutes=5)
 
 def finish(*, actor: Actor, writer: SourceWriter, reading: SourceReading, file: BinaryIO, notes: list[str]) -> None:
     """Settles branches, usage and checkpoints, completes the sessions and their source, and writes the events."""
-    checkpoints: dict[str, list[AgentCheckpoint]] = {}
-    for checkpoint in reading.checkpoints():
-        checkpoints.setdefault(checkpoint.child_key, []).append(checkpoint)
-    is_known = all(lane.known is not None for lane in writer.lanes.values())  # else the store is asked, so it must have the sessions
-    is_short = is_known and not writer.has_written and len(reading.child_sessions()) + len(reading.checkpoints()) <= FEW
+    is_short = is_whole(writer, reading)
     # A short source comes in whole: one transaction takes less time than several.
     with write_turn() if is_short else contextlib.nullcontext(), transaction.atomic() if is_short else contextlib.nullcontext():
-        _settle(writer, reading, checkpoints, inserts_later=is_short)
+        _settle(writer, reading, holds=is_short)
         main, report = writer.lane(""), reading.report()
         main.session.project_id = project_of(reading.facts().cwd)
         for child in reading.child_sessions():
@@ -55,23 +51,32 @@ def finish(*, actor: Actor, writer: SourceWriter, reading: SourceReading, file: 
             complete_main(main, reading.facts(), report)
             complete_source(writer.source, file, report, reading.agent_calls(), notes)
             _signal(main)
+            writer.store(is_last=True, savepoint=not is_short)
             tell_imported(actor, main, report)
-            writer.insert_new()
             link(main.session, reading)
             origins.settle(writer.lanes, reading.facts(), is_sub_agent=bool(reading.identity().agent_id))
 
 
-def _settle(writer: SourceWriter, reading: SourceReading, checkpoints: dict[str, list[AgentCheckpoint]], *, inserts_later: bool) -> None:
-    """Writes the last rows; settles branches, usage and checkpoints."""
+def is_whole(writer: SourceWriter, reading: SourceReading) -> bool:
+    """Whether nothing of a source that was read is stored yet, and one transaction can take it in."""
+    is_known = all(lane.known is not None for lane in writer.lanes.values())  # else the store is asked, so it must have the sessions
+    return is_known and not writer.has_written and len(reading.child_sessions()) + len(reading.checkpoints()) <= FEW
+
+
+def _settle(writer: SourceWriter, reading: SourceReading, *, holds: bool) -> None:
+    """Makes the last rows, and stores them unless the caller `holds` them; settles branches, usage and checkpoints."""
+    checkpoints: dict[str, list[AgentCheckpoint]] = {}
+    for checkpoint in reading.checkpoints():
+        checkpoints.setdefault(checkpoint.child_key, []).append(checkpoint)
     ordinals = reading.off_branch()
     writer.lane("")
     off = {key: {lane.placed[ordinal] for ordinal in ordinals.get(key, ())} for key, lane in writer.lanes.items()}
-    writer.flush(is_last=True, off_branch=off, inserts_later=inserts_later)
+    writer.hold(off)
+    if not holds or checkpoints:
+        writer.store(is_last=True)
     for key, lane in writer.lanes.items():
         settle_branch(lane, off[key])
     settle_usage(writer, reading)
-    if checkpoints:
-        writer.insert_new()
     for key, lane in writer.lanes.items():
         store_checkpoints(lane, checkpoints.get(key, []), off[key])
         if key in checkpoints:

@@ -34,7 +34,8 @@ def settle(lanes: Mapping[str, Lane], facts: SessionFacts, *, is_sub_agent: bool
     elif facts.inherited.get(""):
         prepared.save(session, inherited_count=facts.inherited[""])
     if main.was_empty and prepared.exists(Session, copied_from=session.source_key):
-        for copy in Session.objects.filter(copied_from=session.source_key, parent=None).exclude(pk=session.pk):
+        copies = Session.objects.filter(copied_from=session.source_key, parent=None).exclude(copied_from="")  # in the words of its index
+        for copy in copies.exclude(pk=session.pk):
             _tie(copy, session, copy.inherited_count or _common_entries(session, copy), is_fork=copy.relation == SessionRelation.FORK)
 
 
@@ -62,6 +63,7 @@ def _twin(session: Session, first_source_id: str) -> Session | None:
     if not prepared.exists(Session, first_source_id=first_source_id):
         return None
     others = Session.objects.filter(first_source_id=first_source_id, agent=session.agent, is_complete=True)
+    others = others.exclude(first_source_id="")  # else its index, which holds no empty ones, would not be used
     for other in others.exclude(pk=session.pk).exclude(relation=SessionRelation.SUB_AGENT).order_by("created_at")[:50]:
         common = _common_entries(other, session)
         if _goes_on_earlier(session, other, common):

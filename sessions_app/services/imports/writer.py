@@ -52,6 +52,9 @@ class SourceWriter:
         self._records: list[tuple[object, ...]] = []
         self._frames: list[tuple[object, ...]] = []
         self._blobs: dict[str, tuple[object, ...]] = {}
+        self._entries: list[tuple[object, ...]] = []
+        self._followed: list[Lane] = []
+        self._is_held = False
         self._batch_bytes = 0
         self._next_event = 0.0
         self._compressor = zstandard.ZstdCompressor(level=3)
@@ -107,36 +110,43 @@ class SourceWriter:
         """Whether something of the source is stored: before, or by this import."""
         return not self.source._state.adding
 
-    def flush(
-        self, *, is_last: bool = False, off_branch: Mapping[str, Collection[int]] = MappingProxyType({}), inserts_later: bool = False
-    ) -> None:
-        """Writes everything taken so far in one transaction. `off_branch`: per child key, indexes that are known to stand there.
+    def flush(self, *, is_last: bool = False, off_branch: Mapping[str, Collection[int]] = MappingProxyType({})) -> None:
+        """Writes everything taken so far in one transaction. `off_branch`: per child key, indexes that are known to stand there."""
+        self.hold(off_branch)
+        self.store(is_last=is_last)
 
-        `inserts_later`: the caller's transaction goes on, and new sessions and the source wait for `insert_new` at its end.
-        """
+    def hold(self, off_branch: Mapping[str, Collection[int]] = MappingProxyType({})) -> None:
+        """Makes rows of everything taken so far, which wait for `store`."""
         self._batch_bytes = 0
         if self._ordinal < self._stored_records:
             return  # still among what is stored
         self._close_frame()
         self.lane("")
-        rows = [row for key, lane in self.lanes.items() for row in lane.take_rows(off_branch.get(key, ()))]
-        with write_turn(), transaction.atomic():
+        self._entries += [row for key, lane in self.lanes.items() for row in lane.take_rows(off_branch.get(key, ()))]
+        self._followed = [lane for lane in self.lanes.values() if lane.session.is_complete]
+        self._is_held = True
+
+    def store(self, *, is_last: bool = False, savepoint: bool = True) -> None:
+        """Writes what is held, in one transaction. `savepoint`: whether the caller's, if it has one, survives a failure."""
+        if not self._is_held:
+            return
+        with write_turn(), transaction.atomic(savepoint=savepoint):
             for lane in self.lanes.values():
                 self._save_counters(lane)
             prepared.save(self.source, size=self.bytes_seen, record_count=self._ordinal, content_hash=self._framer.hash.digest())
-            if not inserts_later:
-                self.insert_new()
+            # Before what hangs on it: of a key that comes later, SQLite would look through all rows that might have waited for it.
+            self._insert_new()
             # In one order everywhere: two imports that share blobs would wait for each other crosswise.
             _BLOBS.insert([self._blobs[digest] for digest in sorted(self._blobs)])
             _FRAMES.insert(self._frames)
             _RECORDS.insert(self._records)
-            _ENTRIES.insert(rows)
+            _ENTRIES.insert(self._entries)
             self._announce(is_last=is_last)
-        self._records, self._frames, self._blobs = [], [], {}
+        self._records, self._frames, self._blobs, self._entries, self._is_held = [], [], {}, [], False
         self._reading.mark_written()
 
-    def insert_new(self) -> None:
-        """Inserts new sessions and the source, each once, with all that is known of it by now."""
+    def _insert_new(self) -> None:
+        """Inserts new sessions and the source, with all that is known of them by now."""
         # The session itself comes first: its side chains and the source hang on it.
         for instance in (self.lane("").session, *(lane.session for lane in self.lanes.values()), self.source):
             if instance._state.adding:
@@ -157,8 +167,8 @@ class SourceWriter:
         if now < self._next_event and not is_last:
             return
         self._next_event = now + EVENT_INTERVAL
-        for lane in self.lanes.values():
-            if lane.session.is_complete and lane.announced < lane.next_index:
+        for lane in self._followed:
+            if lane.announced < lane.next_index:
                 log.append(
                     log.session_stream(lane.session.pk),
                     EventType.ENTRIES_APPENDED,
