@@ -141,9 +141,8 @@ class Reading:
             self.redactions += found
             self._next = end + 1
             self._hold(page)
-            for entry in page:
-                self._collector.add(entry)
-                yield entry
+            self._collector.add_all(page)
+            yield from page
 
 
 class Summarising:
