@@ -12,7 +12,7 @@ from sessions_app.services import memory_beside, memory_extraction, memory_flush
 from sessions_app.services.compactions.request import request
 from sessions_app.services.compactions.run import run_compaction
 from tests.engine.histories import Story
-from tests.services.compaction_scenes import fresh, long_session, set_policy
+from tests.services.compaction_scenes import PATIENCE_S, fresh, long_session, set_policy
 from tests.stored import append_entries
 
 RULES = (
@@ -44,7 +44,7 @@ def session_with(*said: str, mode: str = "protect", within: Project | None = Non
     session = long_session(turns=0, project=within or project())
     append_entries(session, telling(*said))
     signals.refresh(session.pk)
-    set_policy(session, flush_mode=mode, **policy)
+    set_policy(session, flush_mode=mode, **({"flush_timeout_s": 120} | policy))  # seconds, of which a busy machine may need many
     return fresh(session)
 
 
@@ -52,7 +52,7 @@ def compacted(session: Session, actor, **options) -> Compaction:
     """An attempt that ran to its end, and its flush with it."""
     compaction = request(actor=actor, session=fresh(session), **options).compaction
     run_compaction(compaction.pk)
-    assert memory_beside.wait_for_all()
+    assert memory_beside.wait_for_all(PATIENCE_S)
     return fresh(compaction)
 
 

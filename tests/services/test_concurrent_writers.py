@@ -19,7 +19,7 @@ from sessions_app.services.compactions.cancel import cancel
 from sessions_app.services.compactions.endings import CANCELLED, end
 from sessions_app.services.compactions.request import request
 from sessions_app.services.compactions.run import run_compaction
-from tests.services.compaction_scenes import fresh, long_session
+from tests.services.compaction_scenes import PATIENCE_S, fresh, long_session
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -34,7 +34,7 @@ def at_once(*works: Callable[[], object]) -> list[object]:
 
     def do(place: int, work: Callable[[], object]) -> None:
         try:
-            gate.wait(10)
+            gate.wait(PATIENCE_S)
             answers[place] = work()
         except Exception as error:
             answers[place] = error
@@ -45,7 +45,7 @@ def at_once(*works: Callable[[], object]) -> list[object]:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(60)
+        thread.join(PATIENCE_S)
     return answers
 
 
@@ -130,17 +130,17 @@ def test_a_change_that_is_committed_after_a_later_one_is_told_to_the_list(suppor
         with transaction.atomic():
             log.append(log.session_stream(early.pk), EventType.SESSION_VIEWED, actor=support_actor)
             written.set()
-            assert release.wait(10)
+            assert release.wait(PATIENCE_S)
         connection.close()
 
     thread = threading.Thread(target=slow)
     thread.start()
-    assert written.wait(10)
+    assert written.wait(PATIENCE_S)
     log.append(log.session_stream(late.pk), EventType.SESSION_VIEWED, actor=support_actor)
     told, cursor = followed.sessions_changed_after(cursor)
     assert told == (late.pk,)
     release.set()
-    thread.join(10)
+    thread.join(PATIENCE_S)
     told, cursor = followed.sessions_changed_after(cursor)
     assert early.pk in told
     assert followed.sessions_changed_after(cursor)[0] == ()

@@ -11,7 +11,7 @@ from sessions_app.services import memory, memory_beside, memory_flush
 from sessions_app.services.compactions import commit as commits
 from sessions_app.services.compactions.request import request
 from sessions_app.services.compactions.run import run_compaction
-from tests.services.compaction_scenes import history_digest, set_policy, steps_of
+from tests.services.compaction_scenes import PATIENCE_S, history_digest, set_policy, steps_of
 from tests.services.memory_scenes import Gate, compacted, facts, project, receipt_of, session_with, status_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -60,7 +60,7 @@ def test_every_step_says_what_is_known_of_the_flush_at_that_moment(support_actor
     told = [(event.payload["status"], event.payload["flush_receipt_status"]) for event in steps]
     assert told == [("started", "unknown"), ("observed", "pending"), ("observed", "pending"), ("completed", "pending")]
     gate.is_open.set()
-    assert memory_beside.wait_for_all()
+    assert memory_beside.wait_for_all(PATIENCE_S)
     event = Event.objects.get(type="memory.flushed")
     assert (event.compaction_id, event.payload["flush_receipt_status"], event.payload["facts_kept"]) == (compaction.pk, "safe", 5)
     assert (event.payload["memory_safety_status"], event.payload["semantic_memory_status"]) == ("safe", "healthy")
@@ -179,7 +179,7 @@ def test_under_block_a_receipt_that_does_not_come_in_time_means_the_same(support
     compaction.refresh_from_db()
     assert (compaction.reason, status_of(compaction)) == (SkipReason.UNSAFE_FLUSH_RECEIPT, "pending")
     gate.is_open.set()  # it goes on all the same
-    assert memory_beside.wait_for_all()
+    assert memory_beside.wait_for_all(PATIENCE_S)
     assert status_of(compaction) == "safe"
     again = compacted(session, support_actor)  # and then nothing is in the way any more
     assert again.status == Status.COMPLETED

@@ -18,7 +18,7 @@ from sessions_app.services.compactions.request import request
 from sessions_app.services.compactions.run import run_compaction
 from tests.engine.histories import Story
 from tests.fakes.model_server import Answer, Asked, Fault, ModelServer, refuse, say
-from tests.services.compaction_scenes import wait_until
+from tests.services.compaction_scenes import PATIENCE_S, wait_until
 from tests.services.memory_scenes import RULES, compacted, facts, receipt_of, session_with, status_of
 from tests.stored import append_entries
 
@@ -212,4 +212,4 @@ def test_no_call_that_hangs_keeps_a_process_from_its_end(support_actor, model):
     assert [thread.name for thread in threading.enumerate() if thread.name.startswith("memory-") and not thread.daemon] == []
     MemoryFlush.objects.update(token=None)  # whatever comes of it is nobody's any more
     model.server.closing.set()
-    assert memory_beside.wait_for_all()
+    assert memory_beside.wait_for_all(PATIENCE_S)

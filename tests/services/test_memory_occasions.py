@@ -13,7 +13,7 @@ from sessions_app.services.compactions import commit as commits
 from sessions_app.services.compactions import drafts
 from sessions_app.services.compactions.automatic import before_turn, recover_overflow, route
 from sessions_app.services.compactions.lease import database_time
-from tests.services.compaction_scenes import fresh, grow, set_policy
+from tests.services.compaction_scenes import PATIENCE_S, fresh, grow, set_policy
 from tests.services.memory_scenes import compacted, facts, session_with, status_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -37,7 +37,7 @@ def busy_session(**policy) -> Session:
 
 def routed(session: Session, actor):
     decision = route(session=session, actor=actor, turn_id=uuid.uuid4(), report=UP)
-    assert memory_beside.wait_for_all()
+    assert memory_beside.wait_for_all(PATIENCE_S)
     return decision
 
 
@@ -100,7 +100,7 @@ def test_an_emergency_flushes_nothing_and_says_so(support_actor):
 def test_an_overflow_is_flushed_without_a_model_and_room_is_made(support_actor, monkeypatch, mode):
     monkeypatch.setattr("sessions_app.services.memory_extraction.extractor_for", lambda policy: 1 / 0)
     decision = recover_overflow(session=busy_session(mode=mode), actor=support_actor, turn_id=uuid.uuid4())
-    assert memory_beside.wait_for_all()
+    assert memory_beside.wait_for_all(PATIENCE_S)
     assert decision.made_room
     assert status_of(decision.compaction) == "safe"
 

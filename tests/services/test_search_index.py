@@ -15,6 +15,7 @@ from sessions_app.selectors.search_sql import SearchFilters
 from sessions_app.selectors.search_state import index_state, lagging_sessions
 from sessions_app.services import search_index
 from sessions_app.services.sweeper import sweep
+from tests.services.compaction_scenes import PATIENCE_S
 from tests.stored import append_entries, store_session
 
 pytestmark = pytest.mark.django_db
@@ -124,7 +125,7 @@ def test_two_that_index_at_once_index_each_entry_once():
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(60)
+        thread.join(PATIENCE_S)
     assert len(done) == 2
     assert sum(done) + search_index.index_lagging() == 480
     assert index_held() == 480

@@ -20,7 +20,7 @@ from sessions_app.services.watched_folders import Turns, is_polled
 from sessions_app.services.watching import Watch, WatchStatus, check_folders
 from tests.management.commands import embedded
 from tests.readers.rows import SESSION, answer, encode, prompt
-from tests.services.compaction_scenes import wait_until
+from tests.services.compaction_scenes import PATIENCE_S, wait_until
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -46,7 +46,7 @@ def following(tmp_path):
     for watch, _ in running:
         watch.stop()
     for _, thread in running:
-        thread.join(10)
+        thread.join(PATIENCE_S)
         assert not thread.is_alive()
     connection.close()
 
@@ -175,7 +175,7 @@ def test_the_command_takes_in_follows_and_stops_on_a_signal(tmp_path):
     add(folder / f"{SESSION}.jsonl", answer("a1", "u1"))
     assert process.stdout.readline().startswith("grown")
     process.send_signal(signal.SIGTERM)
-    rest, _ = process.communicate(timeout=20)
+    rest, _ = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 0
     assert "Stopped. 1 file · 2 entries added" in rest
 

@@ -211,7 +211,7 @@ def test_an_opened_attempt_follows_its_receipt_until_that_is_final(page, support
     assert 'data-follows="memory"' in page.get(path).content.decode()
     seq = session_cursor(session.pk)
     gate.is_open.set()
-    assert memory_beside.wait_for_all()
+    assert memory_beside.wait_for_all(60)
     assert 'data-changed="events memory"' in session_frame(session.pk, seq).messages[0]
     html = page.get(path).content.decode()
     assert f'id="receipt-{compaction.pk}"' in html
