@@ -8,7 +8,7 @@ import msgspec
 
 from sessions_app.engine import commands, extractors, facts, mentions
 from sessions_app.engine.entries import Entry, Part
-from sessions_app.engine.extractors import CallFacts, FileAction, ResultFacts, Todo, one_line
+from sessions_app.engine.extractors import CallFacts, FileAction, ResultFacts, Todo, TodoStatus, one_line
 from sessions_app.engine.facts import Collected, Facts
 from sessions_app.engine.state import (
     CommandRecord,
@@ -26,6 +26,7 @@ from sessions_app.engine.terms import Kind, PartKind, Role
 
 # Looking a member up in its class costs a call in Python 3.11, and the collector asks this of every entry.
 _NOTICE, _SYSTEM, _USER, _ASSISTANT, _MESSAGE = Role.NOTICE, Role.SYSTEM, Role.USER, Role.ASSISTANT, Kind.MESSAGE
+_COMPLETED = TodoStatus.COMPLETED
 _CALL, _RESULT, _TEXT, _IMAGE = PartKind.CALL, PartKind.RESULT, PartKind.TEXT, PartKind.IMAGE
 
 MAX_COMMANDS, MAX_MENTIONS, MAX_ERRORS, MAX_FILES = 500, 300, 300, 2_000
@@ -86,6 +87,7 @@ class Collector:
         self._answers: list[Mention] = []
         self._todos: dict[str, Todo] = {}
         self._todos_at: dict[str, int] = {}
+        self._done: dict[str, int] = {}  # text of a to-do that was completed → the call that said so
         self._background: dict[str, _Call] = {}  # id of a job → the call that began it
         self._open: dict[str, _Call] = {}
         self._users: list[UserMessage] = []
@@ -247,15 +249,25 @@ class Collector:
             self._files[path] = FileRecord(path, FileAction.DELETED, call.index, (before.changed if before else 0) + 1)
 
     def _note_todos(self, call: _Call, result: ResultFacts) -> None:
+        todos = call.facts.todos[:MAX_TODOS]
         if call.facts.replaces_todos:
-            self._todos = {todo.text: todo for todo in call.facts.todos[:MAX_TODOS]}
-            self._todos_at |= dict.fromkeys(self._todos, call.index)
+            self._todos = {todo.text: todo for todo in todos}
+            self._todos_at = dict.fromkeys(self._todos, call.index)
+            for todo in todos:
+                self._note_done(todo, call.index)
             return
-        for todo in call.facts.todos[:MAX_TODOS]:
+        for todo in todos:
             key = todo.key or result.todo_key or todo.text
             before = self._todos.get(key)
             self._todos_at[key] = call.index
-            self._todos[key] = Todo(todo.text or (before.text if before else f"task {key}"), todo.status, key)
+            self._todos[key] = now = Todo(todo.text or (before.text if before else f"task {key}"), todo.status, key)
+            self._note_done(now, call.index)
+
+    def _note_done(self, todo: Todo, index: int) -> None:
+        if todo.status is _COMPLETED:
+            self._done.setdefault(todo.text, index)
+        else:
+            self._done.pop(todo.text, None)
 
     def facts(self) -> Facts:
         """What the entries so far state, uncut."""
@@ -289,6 +301,7 @@ class Collector:
             refusals=tuple(self._refusals[-MAX_ERRORS:]),
             answers=tuple(self._answers[-MAX_ERRORS:]),
             todos=tuple(self._todos.values()),
+            done=_newest(self._done),
             jobs=tuple(OpenCall(call.index, call.tool, call.facts.target, job) for job, call in self._background.items()),
             pending_calls=tuple(OpenCall(call.index, call.tool, call.facts.target) for call in self._open.values()),
             user_messages=self._user_messages(),

@@ -213,6 +213,8 @@ def _quantities_in_ascii(text: str) -> Iterator[re.Match[str]]:
 
 def working_directory(text: str) -> str:
     """The directory that an environment note names, or nothing."""
+    if text.isascii() and "cwd" not in (lower := text.lower()) and "directory:" not in lower:
+        return ""
     match = _WHERE.search(text)
     return match.group(1).rstrip(".,") if match else ""
 
@@ -231,11 +233,12 @@ def branch_of_command(command: str) -> str:
 
 def branch_of_result(text: str) -> str:
     """The branch that git says we are on, or nothing."""
-    match = _BRANCH_RESULT.search(text[:2_000])
+    head = text[:2_000]
+    match = _BRANCH_RESULT.search(head) if "branch" in head else None
     return match.group(1) if match else ""
 
 
 def commits(text: str) -> Iterator[tuple[str, str, str]]:
     """Commits that git reports as made: branch, abbreviated hash, subject."""
-    if "] " in text:
+    if text.startswith("[") or "\n[" in text:
         yield from (match.groups() for match in _COMMITTED.finditer(text[:8_000]))  # type: ignore[misc]

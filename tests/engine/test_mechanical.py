@@ -89,6 +89,20 @@ def test_tasks_are_followed_by_the_id_that_they_were_given():
     assert collect(work.entries).open_todos == ()
 
 
+def test_what_was_done_stays_known_when_its_list_is_gone_and_until_it_is_taken_up_again():
+    lists = [
+        [{"content": "Read", "status": "completed"}, {"content": "Write", "status": "pending"}],
+        [{"content": "Test", "status": "in_progress"}],
+        [{"content": "Write", "status": "completed"}, {"content": "Test", "status": "completed"}],
+        [{"content": "Test", "status": "in_progress"}],
+    ]
+    work = Work().user()
+    for todos in lists:
+        work.tool("TodoWrite", {"todos": todos})
+    work.tool("TaskCreate", {"subject": "Port"}, "Task #7 created").tool("TaskUpdate", {"taskId": "7", "status": "completed"})
+    assert [(done.text, done.index) for done in collect(work.entries).done] == [("Read", 1), ("Write", 5), ("Port", 11)]
+
+
 def test_a_background_job_is_open_until_something_says_that_it_ended():
     work = Work().user().tool("Bash", {"command": "npm run dev"}, "Command running in background with ID: b1")
     assert [job.job for job in collect(work.entries).jobs] == ["b1"]

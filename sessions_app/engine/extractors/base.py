@@ -27,7 +27,7 @@ class TodoStatus(StrEnum):
     @classmethod
     def of(cls, word: object) -> "TodoStatus":
         """The status that an agent's own word means; an unknown word is pending."""
-        return _STATUSES.get(str(word).lower(), _PENDING)
+        return _STATUSES.get(word.lower(), _PENDING) if isinstance(word, str) else _PENDING
 
 
 _PENDING = TodoStatus.PENDING
@@ -88,12 +88,11 @@ OK = ResultFacts()
 def string(arguments: Arguments, *names: str) -> str:
     """The first of the named arguments that is a text (or a list of words), else the empty text."""
     for name in names:
-        if name not in arguments:
-            continue
-        value = arguments[name]
-        if isinstance(value, str) and (said := value.strip()):
-            return said
-        if isinstance(value, list) and value and all(isinstance(word, str) for word in value):
+        value = arguments.get(name)
+        if isinstance(value, str):
+            if said := value.strip():
+                return said
+        elif value and isinstance(value, list) and all(isinstance(word, str) for word in value):
             return " ".join(value)
     return ""
 

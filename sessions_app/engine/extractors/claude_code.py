@@ -62,9 +62,12 @@ def _agent(_name: str, arguments: Arguments) -> CallFacts:
 
 def _todo_list(_name: str, arguments: Arguments) -> CallFacts:
     raw = arguments.get("todos")
-    items = [item for item in raw if isinstance(item, dict)] if isinstance(raw, list) else []
-    todos = tuple(Todo(one_line(string(item, "content", "activeForm"), 200), TodoStatus.of(item.get("status"))) for item in items)
+    todos = tuple([_todo(item) for item in raw if isinstance(item, dict)]) if isinstance(raw, list) else ()
     return CallFacts(target="to-do list", todos=todos, replaces_todos=True)
+
+
+def _todo(item: Arguments) -> Todo:
+    return Todo(one_line(string(item, "content", "activeForm"), 200), TodoStatus.of(item.get("status")))
 
 
 def _task_created(_name: str, arguments: Arguments) -> CallFacts:
