@@ -173,11 +173,17 @@ def plan_cold(entries: list[Entry]) -> int:
     plan = planning.make(shapes, previous=None, policy=Policy(), **asked)
     assert isinstance(plan, planning.Plan)
     state = mechanical.collect(sized[: plan.boundary_index])
-    given = 0
+    given, alone = 0, len(plan.chunks) == 1
     for number, chunk in enumerate((chunk for chunk in plan.chunks if not chunk.is_surplus), start=1):
         read = tuple(sized[index] for index in range(chunk.first, chunk.last + 1) if index in plan.span)
-        given += len(prompts.user_prompt(SummaryRequest(entries=read, state=state, chunk_index=number, chunk_count=len(plan.chunks))))
-    return given
+        given += _asked(plan, entries=read, state=state if alone else None, chunk_index=number)
+    # What the chunks give is not known yet, but the call that folds it is told what code knows.
+    return given if alone else given + _asked(plan, partial_summaries=("",) * len(plan.chunks), state=state)
+
+
+def _asked(plan: planning.Plan, **request: Any) -> int:
+    """Characters of one call of a summariser."""
+    return len(prompts.user_prompt(SummaryRequest(chunk_count=len(plan.chunks), **request)))
 
 
 def made_by(generator: Path, count: int) -> list[Message]:
