@@ -112,6 +112,18 @@ def run(task: Task, *, should_stop: ShouldStop) -> Generator[Step, None, Result]
         return attempt.ended(_stopped(stopped.stop))
 
 
+def foresee(task: Task) -> SkipReason | int | None:
+    """What an automatic attempt comes to before it reads anything: its skip, or the boundary of what it would fold.
+
+    None where clearing old results alone would do. Costs one pass over the shapes.
+    """
+    attempt = _Attempt(task, Reading(task.load, len(task.shapes), lambda: None))
+    plan = attempt.plan()
+    if attempt.clear(plan) is not None:
+        return None
+    return plan if isinstance(plan, SkipReason) else plan.boundary_index
+
+
 def trim(task: Task, *, should_stop: ShouldStop) -> Commit | Ended:
     """What is left of a view without any summary: for a request that can't wait, whether or not it is stored."""
     attempt = _Attempt(task, Reading(task.load, len(task.shapes), should_stop))

@@ -24,6 +24,7 @@ class Reason(StrEnum):
     NO_CAPACITY = "no_capacity"
     ALREADY_ATTEMPTED = "already_attempted_this_turn"
     DRAFT_WAITS = "draft_waits"
+    IN_VAIN = "same_attempt_came_to_nothing"
     NO_ENTRIES = "no_entries"
     WITHIN_BUDGET = "within_compaction_budget"
     ALL_PROTECTED = "protected_tail_exhausts_compaction_window"
@@ -44,6 +45,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     origin: Origin = Origin.ESTIMATED
     limit: int = 0
     window: int = 0
+    note: str = ""  # more of the reason, in whole sentences
 
     @property
     def circuit_open(self) -> bool:
@@ -53,7 +55,8 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def explanation(self) -> str:
         """The verdict in one sentence."""
-        return _SENTENCES[self.reason].format(tokens=self.tokens, limit=self.limit, window=self.window, origin=self.origin.value)
+        said = _SENTENCES[self.reason].format(tokens=self.tokens, limit=self.limit, window=self.window, origin=self.origin.value)
+        return f"{said} {self.note}" if self.note else said
 
 
 _SENTENCES = {
@@ -69,6 +72,7 @@ _SENTENCES = {
     Reason.NO_CAPACITY: "It did not fire: the request leaves no room for any history.",
     Reason.ALREADY_ATTEMPTED: "It did not fire: this turn has tried to compact already.",
     Reason.DRAFT_WAITS: "It did not fire: the draft of a compaction waits to be reviewed.",
+    Reason.IN_VAIN: "It did not fire: the same compaction came to nothing before, and nothing that it depends on has changed since.",
     Reason.NO_ENTRIES: "It did not fire: there is no history yet.",
     Reason.WITHIN_BUDGET: "It did not fire: the history of {tokens:,} tokens fits into {limit:,} with its margin.",
     Reason.ALL_PROTECTED: "It did not fire: everything is protected, so there is nothing to fold.",
@@ -124,6 +128,11 @@ def before_turn(
         (circuit_open, Reason.CIRCUIT_OPEN),
     )
     return _unless(verdict, obstacles) if verdict.fires else verdict
+
+
+def in_vain(verdict: Verdict, note: str) -> Verdict:
+    """A verdict that would fire, where the same attempt came to nothing and would again. `note` says of which, and why."""
+    return msgspec.structs.replace(verdict, fires=False, reason=Reason.IN_VAIN, note=note)
 
 
 def overflow(*, signal: Signal, policy: Policy, window: int, circuit_open: bool = False, attempted: bool = False) -> Verdict:

@@ -21,7 +21,7 @@ from sessions_app.events.types import EventType
 from sessions_app.models import Compaction, Session, SessionKind
 from sessions_app.selectors import plans
 from sessions_app.services import evaluations, signals
-from sessions_app.services.compactions import breakers, emergencies
+from sessions_app.services.compactions import breakers, emergencies, futility
 from sessions_app.services.compactions.endings import end_lost
 from sessions_app.services.compactions.request import SessionBusy, policy_snapshot, request, start_waiting
 from sessions_app.services.compactions.revert import CompactionUnderWay
@@ -73,6 +73,8 @@ def before_turn(*, session: Session, actor: Actor, turn_id: uuid.UUID | None, mu
         attempted=_has_attempted(session, turn_id),
         draft_waits=Compaction.objects.filter(session_id=session.pk, status=Status.DRAFTED).exists(),
     )
+    if verdict.fires and (earlier := futility.earlier_failure(session, verdict)):
+        verdict = triggers.in_vain(verdict, earlier)
     return _decide(session, actor, verdict, turn_id, must_end=must_end)
 
 

@@ -1,5 +1,6 @@
 """Asking for a compaction: one open attempt per session, whoever asks; a second request joins it."""
 
+import hashlib
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -84,14 +85,15 @@ def request(
     """
     instructions = instructions.strip()
     _validate(session, instructions, profile, boundary)
+    policy = policy_snapshot(session, profile, protected_messages=protected_messages, changes=changes)
     attempt = Compaction(
         session_id=session.pk,
         lineage=Lineage.CONSOLE,
         trigger=trigger,
-        evaluation=evaluations.stored(verdict) if verdict else {},
+        evaluation=evaluations.stored(verdict) | {"basis": basis_of(session, policy)} if verdict else {},
         turn_id=turn_id,
         requested_by=actor.name,
-        policy=policy_snapshot(session, profile, protected_messages=protected_messages, changes=changes),
+        policy=policy,
         profile=profile,
         instructions=instructions,
         boundary_index=boundary,
@@ -242,6 +244,18 @@ def hold_session(compaction_id: uuid.UUID, session_id: uuid.UUID) -> None:
         before = SessionStatus.IDLE  # nothing else can hold it: there is one attempt at a time
     Compaction.objects.filter(pk=compaction_id).update(session_status_before=before)
     Session.objects.filter(pk=session_id).update(status=SessionStatus.COMPACTING)
+
+
+def basis_of(session: Session, policy: Mapping[str, Any]) -> str:
+    """What an attempt depends on beside the entries, as a hash: checkpoint in force, overrides, model, window and policy."""
+    told = (
+        str(session.active_console_id or session.active_agent_id),
+        plans.overrides_of(session).version,
+        session.model,
+        session.window,
+        sorted(policy["values"].items()),
+    )
+    return hashlib.sha256(msgspec.json.encode(told)).hexdigest()[:32]
 
 
 def policy_snapshot(
