@@ -4,9 +4,13 @@ import pytest
 
 from sessions_app.engine import summary
 from sessions_app.engine.extractors.base import Todo, TodoStatus
+from sessions_app.engine.mechanical import collect
 from sessions_app.engine.settled import settle
 from sessions_app.engine.state import CommandRecord, MechanicalState, Mention, UserMessage
 from sessions_app.engine.summary import Section
+from tests.engine.attempts import FILLER, Canned, answer, attempt
+from tests.engine.fact_examples import todos
+from tests.engine.histories import Story
 
 
 def record(*done: str, still_open: tuple[str, ...] = (), **more) -> MechanicalState:
@@ -101,3 +105,29 @@ def test_headings_of_another_writer_and_code_between_fences_stay_as_they_are():
     assert "```\n## Pending tasks\n- Write the migration\n```" in found
     assert "**7. Pending Tasks:**\n- Hold the lock\n" in found
     assert found.endswith("Recorded as done, and not to be done again: “Write the migration” (#10).")
+
+
+def planned(*plans: list[tuple[str, str]]) -> Story:
+    story = Story().user("Move the ledger to the new store.")
+    for number, plan in enumerate(plans):
+        todos(*plan)(story)
+        story.says(f"So far, so good. {FILLER * 20}").user(f"Go on, part {number}. {FILLER * 10}")
+    for turn in range(4):
+        story.says(f"Part {turn}. {FILLER * 12}").user(f"More of part {turn}. {FILLER * 12}")
+    return story.says(f"That is all. {FILLER * 5}")
+
+
+def test_a_plan_that_another_one_replaced_stays_done():
+    """The new list does not name the old steps; a model that reads the first pages still does."""
+    story = planned([("Write the migration", "pending")], [("Write the migration", "completed")], [("Hold the lock", "in_progress")])
+    assert [mention.text for mention in collect(story.entries).done] == ["Write the migration"]
+    writer = Canned(answer(told("- Write the migration\n- Hold the lock", "Write the migration.")))
+    made = attempt(story.entries, summariser=writer, force=True).commit
+    assert "Write the migration" not in bodies(made.summary)[Section.PENDING] + bodies(made.summary)[Section.NEXT]
+    assert any("recorded as done" in warning and "Write the migration" in warning for warning in made.warnings)
+    assert "To-dos that are done:\n- Write the migration (#" in made.block
+
+
+def test_a_step_that_was_taken_up_again_is_no_longer_done():
+    story = planned([("Write the migration", "completed")], [("Write the migration", "in_progress")])
+    assert collect(story.entries).done == ()
