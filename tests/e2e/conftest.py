@@ -3,18 +3,21 @@
 import asyncio
 import os
 import threading
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from celery.worker import state as workers
 from django.conf import settings
 from django.db import connection
 from django.test import Client
 
+from sessions_app.events import deferred
+from sessions_app.services import memory_beside
 from tests.e2e.watching import Watch
 from tests.importing import imported
+from tests.services.compaction_scenes import PATIENCE_S, wait_until
 
 CHROMIUM = os.environ.get("CHROMIUM_PATH", "/usr/bin/chromium")
 ARGUMENTS = [
@@ -68,14 +71,11 @@ def live_url(django_db_setup) -> Iterator[str]:
 
     thread = threading.Thread(target=serve, name="server", daemon=True)
     thread.start()
-    deadline = time.monotonic() + 10
-    while not server.listening_addresses:
-        assert time.monotonic() < deadline, "the server did not start"
-        time.sleep(0.02)
+    wait_until(lambda: bool(server.listening_addresses))
     host, port = server.listening_addresses[0]
     yield f"http://{host}:{port}"
     reactor.callFromThread(reactor.stop)
-    thread.join(5)
+    thread.join(PATIENCE_S)
 
 
 @pytest.fixture(scope="session")
@@ -87,6 +87,15 @@ def worker(django_db_setup) -> Iterator[None]:
     running.start()
     yield
     running.stop()
+
+
+@pytest.fixture(autouse=True)
+def nothing_left_running(worker, transactional_db) -> Iterator[None]:
+    """What a test leaves behind ends before its database is emptied: what it writes would stand in the next test's."""
+    yield
+    wait_until(lambda: not workers.active_requests and not workers.reserved_requests)
+    assert memory_beside.wait_for_all(PATIENCE_S)
+    assert deferred.flush(PATIENCE_S)
 
 
 @pytest.fixture

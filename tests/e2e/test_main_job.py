@@ -8,15 +8,15 @@ from sessions_app.demo import stories, work
 from sessions_app.demo.material import SHOP
 from sessions_app.models import Compaction, Session
 
-SLOW = {"summarisers": ["scripted", "extractive"], "scripted_delay_s": 1.5}
+SCRIPTED = {"summarisers": ["scripted", "extractive"]}
 COMPACT = re.compile(r"^Compact\b")
 TITLE = "Split the checkout page into partials"
 
 
 @pytest.fixture
-def slow(bring) -> Session:
-    """A session with much to fold, and a summariser that takes its time."""
-    return bring(stories.slow_partials(), window=64_000, policy=SLOW)
+def slow(bring, summaries) -> Session:
+    """A session with much to fold, and a summariser that waits until it is let."""
+    return bring(stories.slow_partials(), window=64_000, policy=SCRIPTED)
 
 
 @pytest.fixture
@@ -62,7 +62,7 @@ def test_a_session_is_found_by_its_title_opened_and_read_on_both_sides(open_as, 
     page.get_by_role("log").get_by_text("verbatim").first.wait_for()
 
 
-def test_everybody_on_the_session_and_in_the_list_sees_a_compaction_live_until_its_result(open_as, support, operator, slow):
+def test_everybody_on_the_session_and_in_the_list_sees_a_compaction_live_until_its_result(open_as, support, operator, slow, summaries):
     ana, olga, listed = open_as(support), open_as(operator), open_as(operator)
     olga.goto(address(slow))
     listed.goto("/")
@@ -70,8 +70,12 @@ def test_everybody_on_the_session_and_in_the_list_sees_a_compaction_live_until_i
     start(ana)
     for page in (ana, olga):
         job(page).wait_for()
-        job(page).get_by_text(re.compile(r"^[12] of \d+$")).wait_for()
+        job(page).get_by_text(re.compile(r"^1 of \d+$")).wait_for()
+    summaries.let()
+    for page in (ana, olga):
+        job(page).get_by_text(re.compile(r"^2 of \d+$")).wait_for()
     listed.get_by_role("row").filter(has_text=TITLE).get_by_text(re.compile(r"chunk \d+ of \d+")).wait_for()
+    summaries.let_all()
     for page in (ana, olga):
         result(page).wait_for()
         result(page).get_by_text("committed").wait_for()
@@ -111,17 +115,19 @@ def test_cancelling_ends_the_run_for_everybody_and_changes_nothing(open_as, supp
     assert slow.running is None
 
 
-def test_a_reload_in_mid_run_shows_where_it_stands_and_what_follows(open_as, support, slow):
+def test_a_reload_in_mid_run_shows_where_it_stands_and_what_follows(open_as, support, slow, summaries):
     page = open_as(support)
     page.goto(address(slow))
     start(page)
-    job(page).get_by_text(re.compile(r"^[12] of \d+$")).wait_for()
+    summaries.let()
+    job(page).get_by_text(re.compile(r"^2 of \d+$")).wait_for()
     page.reload()
-    job(page).get_by_text(re.compile(r"^\d of \d+$")).wait_for()
+    job(page).get_by_text(re.compile(r"^2 of \d+$")).wait_for()
+    summaries.let_all()
     result(page).get_by_text("committed").wait_for()
 
 
-def test_after_a_lost_connection_the_page_catches_up_by_itself(open_as, support, operator, slow, watch):
+def test_after_a_lost_connection_the_page_catches_up_by_itself(open_as, support, operator, slow, summaries, watch):
     watch.expected += ["ERR_INTERNET_DISCONNECTED", "WebSocket connection to"]
     ana, olga = open_as(support), open_as(operator)
     olga.goto(address(slow))
@@ -129,6 +135,7 @@ def test_after_a_lost_connection_the_page_catches_up_by_itself(open_as, support,
     start(ana)
     job(olga).wait_for()
     olga.context.set_offline(True)
+    summaries.let_all()
     result(ana).get_by_text("committed").wait_for()
     olga.context.set_offline(False)
     result(olga).get_by_text("committed").wait_for()
@@ -165,7 +172,7 @@ def test_a_compaction_works_without_javascript(browser, live_url, worker, suppor
     page.get_by_role("link", name=COMPACT).click()
     page.get_by_role("button", name=COMPACT).click()
     page.wait_for_url(f"**{address(quick)}**")
-    for _ in range(40):
+    for _ in range(200):  # without a script nothing comes by itself
         if result(page).count():
             break
         page.wait_for_timeout(250)

@@ -7,24 +7,25 @@ import pytest
 from sessions_app.demo import stories
 from sessions_app.models import Session
 
-SLOW = {"summarisers": ["scripted", "extractive"], "scripted_delay_s": 1.0}
+SCRIPTED = {"summarisers": ["scripted", "extractive"]}
 FOCUSED = "document.activeElement.textContent.trim()"
 
 
 @pytest.fixture
-def slow(bring) -> Session:
-    return bring(stories.slow_partials(), window=64_000, policy=SLOW)
+def slow(bring, summaries) -> Session:
+    return bring(stories.slow_partials(), window=64_000, policy=SCRIPTED)
 
 
-def test_the_focus_stays_on_cancel_while_the_run_is_told_and_is_on_the_button_after_it(open_as, support, slow):
+def test_the_focus_stays_on_cancel_while_the_run_is_told_and_is_on_the_button_after_it(open_as, support, slow, summaries):
     page = open_as(support)
     page.goto(f"/sessions/{slow.pk}/")
     page.keyboard.press("c")
     page.get_by_role("dialog").wait_for()
-    assert page.evaluate("document.activeElement.name") == "instructions"
+    page.wait_for_function("document.activeElement.name === 'instructions'")
     page.get_by_role("dialog").get_by_role("button", name=re.compile("^Compact")).press("Enter")
     cancel = page.get_by_role("button", name="Cancel", exact=True)
     cancel.focus()
+    summaries.let()
     page.locator("#compaction-panel").get_by_text(re.compile("2 of")).first.wait_for()
     assert page.evaluate(FOCUSED) == "Cancel"
     page.keyboard.press("Enter")
@@ -32,7 +33,8 @@ def test_the_focus_stays_on_cancel_while_the_run_is_told_and_is_on_the_button_af
     page.wait_for_function("document.activeElement.matches('#gauge a.compact')")
 
 
-def test_a_generation_is_restored_from_the_ledger_after_it_was_reverted(open_as, support, slow):
+def test_a_generation_is_restored_from_the_ledger_after_it_was_reverted(open_as, support, slow, summaries):
+    summaries.let_all()
     page = open_as(support)
     page.goto(f"/sessions/{slow.pk}/")
     page.keyboard.press("c")

@@ -9,6 +9,7 @@ import pytest
 from sessions_app.models import Entry, Session, Turn
 from sessions_app.providers import scripted_model
 from sessions_app.providers.scripted_model import ScriptedModel
+from tests.services.compaction_scenes import wait_until
 
 PIECES_AT_ONCE = 12
 
@@ -63,7 +64,7 @@ def test_a_message_is_answered_while_one_looks_and_another_person_sees_the_same(
     history(other).get_by_text("What comes first in the move?").first.wait_for()
     for page in (held, other):
         history(page).get_by_text("I see the whole conversation").first.wait_for()
-    assert Turn.objects.get().status == "completed"
+    wait_until(lambda: Turn.objects.get().status == "completed")
     assert Entry.objects.filter(role="user").count() == 1
     check_access(held)
 
@@ -80,7 +81,7 @@ def test_what_is_sent_meanwhile_waits_its_turn_and_can_be_taken_back(held, rest_
     rest_of_answers.set()
     history(held).get_by_text("The second of three.").first.wait_for()
     held.get_by_role("button", name="Stop").wait_for(state="detached")
-    assert [turn.status for turn in Turn.objects.order_by("number")] == ["completed", "completed", "withdrawn"]
+    wait_until(lambda: [turn.status for turn in Turn.objects.order_by("number")] == ["completed", "completed", "withdrawn"])
 
 
 def test_an_answer_is_stopped_and_what_had_come_of_it_stays(held, rest_of_answers):
