@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from sessions_app.engine.entries import Usage
 from sessions_app.engine.overflow import Refusal, classify
-from sessions_app.providers.base import ModelAnswer, ModelRequest, OnText, StopReason, ToolCall, refused, retry_after
+from sessions_app.providers.base import NO_KEY, ModelAnswer, ModelRequest, OnText, StopReason, ToolCall, refused, retry_after
 from sessions_app.providers.limits import MOST_REPAIRS, Parameters
 
 if TYPE_CHECKING:
@@ -25,11 +25,13 @@ class AnthropicClient:
     Raises `ImportError` where the extra `models` is not installed.
     """
 
-    def __init__(self, *, timeout_s: float) -> None:
+    def __init__(self, *, timeout_s: float, has_key: bool = True) -> None:
         import anthropic  # noqa: PLC0415  a second of import, which only workers that call it pay
 
         self._sdk = anthropic
-        self._client: anthropic.AsyncAnthropic = anthropic.AsyncAnthropic(timeout=timeout_s, max_retries=0)
+        self._client: anthropic.AsyncAnthropic = anthropic.AsyncAnthropic(
+            timeout=timeout_s, max_retries=0, api_key=None if has_key else NO_KEY
+        )
 
     async def ask(self, request: ModelRequest, on_text: OnText) -> ModelAnswer:
         parameters = Parameters(request.model, request.max_tokens, address=str(self._client.base_url))

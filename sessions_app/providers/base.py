@@ -57,6 +57,9 @@ class ModelRefused(Exception):  # noqa: N818  it says what happened
         super().__init__(words)
 
 
+NO_KEY = "none"
+"""What a server of one's own is given where no key is set: the clients insist on one."""
+
 OnText = Callable[[str], None]
 """Is called with each piece of the answer's text as it comes."""
 

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from sessions_app.engine.entries import Usage
 from sessions_app.engine.overflow import Refusal, classify
-from sessions_app.providers.base import ModelAnswer, ModelRequest, OnText, StopReason, ToolCall, refused, retry_after
+from sessions_app.providers.base import NO_KEY, ModelAnswer, ModelRequest, OnText, StopReason, ToolCall, refused, retry_after
 from sessions_app.providers.limits import MOST_REPAIRS, NEW_NAME, OLD_NAME, REASONING_TOKENS, Parameters, reasons
 
 if TYPE_CHECKING:
@@ -16,8 +16,6 @@ _STOPS = {
     "function_call": StopReason.CALLS,
     "content_filter": StopReason.FILTERED,
 }
-NO_KEY = "none"
-"""What a server of one's own is given where no key is set: the client insists on one."""
 
 
 class OpenAIClient:

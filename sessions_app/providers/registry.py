@@ -63,8 +63,13 @@ def _summariser(name: str, policy: Policy) -> Summariser:
     return ModelSummariser(name, model=model, window=window, make_client=_client(provider, policy), timeout_s=policy.call_timeout_s)
 
 
-def _client(provider: str, policy: Policy) -> Callable[[], ModelClient]:
+def make_client(provider: str, *, timeout_s: float) -> ModelClient:
+    """A client of a provider of `KEYS`, as the environment says. Raises `ImportError` where its package is not installed."""
+    has_key, is_copy = (bool(os.environ.get(variable)) for variable in KEYS[provider])
     if provider == "anthropic":
-        return lambda: AnthropicClient(timeout_s=policy.call_timeout_s)
-    has_key, is_copy = (bool(os.environ.get(variable)) for variable in KEYS["openai"])
-    return lambda: OpenAIClient(timeout_s=policy.call_timeout_s, has_key=has_key, is_copy=is_copy)
+        return AnthropicClient(timeout_s=timeout_s, has_key=has_key)
+    return OpenAIClient(timeout_s=timeout_s, has_key=has_key, is_copy=is_copy)
+
+
+def _client(provider: str, policy: Policy) -> Callable[[], ModelClient]:
+    return lambda: make_client(provider, timeout_s=policy.call_timeout_s)

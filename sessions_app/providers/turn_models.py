@@ -1,12 +1,8 @@
 """Who can answer the turns of a session here: `scripted`, and every provider whose key or address is in the environment."""
 
-import os
-
 from sessions_app.engine.policy import model_of
-from sessions_app.providers import scripted_model
-from sessions_app.providers.anthropic import AnthropicClient
+from sessions_app.providers import registry, scripted_model
 from sessions_app.providers.base import ModelClient
-from sessions_app.providers.openai import OpenAIClient
 from sessions_app.providers.registry import KEYS, is_usable
 from sessions_app.providers.scripted_model import ScriptedModel
 
@@ -51,9 +47,6 @@ def parse_model(name: str) -> tuple[str, str, int | None]:
 
 def make_client(provider: str, *, window: int, timeout_s: float) -> ModelClient:
     """A client for one request. Raises `ImportError` where the provider's package is not installed."""
-    if provider == "anthropic":
-        return AnthropicClient(timeout_s=timeout_s)
-    if provider == "openai":
-        has_key, is_copy = (bool(os.environ.get(variable)) for variable in KEYS["openai"])
-        return OpenAIClient(timeout_s=timeout_s, has_key=has_key, is_copy=is_copy)
+    if provider in KEYS:
+        return registry.make_client(provider, timeout_s=timeout_s)
     return ScriptedModel(window=window, pause_s=scripted_model.PAUSE_S)

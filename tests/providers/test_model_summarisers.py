@@ -213,6 +213,13 @@ def test_without_a_key_the_attempt_says_so_and_goes_on(server, provider, monkeyp
     assert server.prompts == []
 
 
+def test_a_server_of_ones_own_needs_no_key(server, provider, monkeypatch):
+    monkeypatch.delenv(KEYS[provider.partition(":")[0]][0])
+    assert summariser(provider).summarise(request(), never).text == SUMMARY
+    sent = server.prompts[0].headers
+    assert SECRET not in str(sent)
+
+
 INVENTED = (
     "## Primary request and intent\nThe user said “Please rewrite the billing engine in COBOL by Friday night”.\n\n## Artifacts and files\n"
     + "\n".join(f"- `src/invented/module_{number}.py` was changed by PAY-9{number}" for number in range(8))
