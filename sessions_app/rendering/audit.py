@@ -28,7 +28,7 @@ _SESSION = "session:"
 
 @dataclass(frozen=True)
 class Target:
-    """What an event is about. `page` is where that is shown (`session`, `compaction` or `import`), or empty."""
+    """What an event is about. `page` is where that is shown (`session`, `compaction`, `import` or `project`), or empty."""
 
     words: str
     page: str = ""
@@ -114,7 +114,7 @@ def changes_of(before: object, after: object, *, indent: bool = True) -> tuple[C
     new: dict[str, object] = after if isinstance(after, dict) else {}
     fields = [*old, *(field for field in new if field not in old)]
     return tuple(
-        Change(field, _text(old[field], indent) if field in old else None, _text(new[field], indent) if field in new else None)
+        Change(field, _text(old.get(field), indent), _text(new.get(field), indent))
         for field in fields
         if field not in old or field not in new or old[field] != new[field]
     )
@@ -160,6 +160,9 @@ def _target(event: Event, targets: Targets) -> Target:
     if kind == "import":
         name = targets.imports.get(identifier)
         return Target(f"import {name}", "import", identifier) if name else Target(f"import {identifier[:8]}")
+    if kind == "project":
+        name = targets.projects.get(identifier)
+        return Target(f"project {name}", "project", identifier) if name else Target(f"project {identifier[:8]}, not here")
     if kind == "user":
         return Target(f"user {targets.users.get(identifier) or identifier or 'unknown'}")
     if session_id in targets.sessions and kind != "session":
@@ -176,7 +179,9 @@ def _session(identifier: str, targets: Targets) -> Target:
     )
 
 
-def _text(value: object, indent: bool) -> str:  # noqa: FBT001  handed on
+def _text(value: object, indent: bool) -> str | None:  # noqa: FBT001  handed on
+    if value is None:
+        return None
     text = value if isinstance(value, str) else _json(value, indent=indent)
     return text if len(text) <= MAX_VALUE_CHARS else f"{text[:MAX_VALUE_CHARS]} … ({len(text):,} characters)"
 

@@ -29,6 +29,13 @@ class DraftView:
     sections: tuple[tuple[str, bool], ...]
 
 
+def _diff_words(page: DraftPage, *, is_unsaved: bool) -> str:
+    """What is compared; empty for the first version, before which there is none."""
+    if is_unsaved:
+        return f"Yours against version {page.latest.version}"
+    return f"Version {page.shown.version} against {page.shown.version - 1}" if page.before_shown else ""
+
+
 def draft_view(page: DraftPage, *, worded: str | None = None) -> DraftView:
     """The version that is shown; with `worded`, a text that could not be saved, compared with the latest version."""
     made = result_of(page.compaction)
@@ -41,9 +48,7 @@ def draft_view(page: DraftPage, *, worded: str | None = None) -> DraftView:
         block=section_views(reworded.block, limit=MAX_SECTION_CHARS) if reworded.block else (),
         block_tokens=reworded.block_tokens,
         diff=diff_html(diff, label="What changed") if diff and diff.lines else SafeString(""),
-        diff_words=f"Yours against version {page.latest.version}"
-        if worded is not None
-        else f"Version {page.shown.version} against {page.shown.version - 1}",
+        diff_words=_diff_words(page, is_unsaved=worded is not None),
         added=diff.added if diff else 0,
         removed=diff.removed if diff else 0,
         sections=tuple((section.value, section in there) for section in ORDER),

@@ -6,14 +6,14 @@ import uuid
 import msgspec
 import orjson
 from django.core.cache import cache
-from django.template.loader import render_to_string
 from django.utils.safestring import SafeString, mark_safe
 
 from sessions_app.engine.entries import Part
 from sessions_app.rendering.entry_parts import part_views
+from sessions_app.rendering.templates import rendered
 from sessions_app.selectors.history_window import Detail, HistoryItem
 
-RENDERER_VERSION = 2
+RENDERER_VERSION = 4
 """Part of every key: raise it when the markup of an entry changes."""
 
 KEEP_S = 24 * 3600
@@ -38,7 +38,7 @@ def bodies(session_id: uuid.UUID, items: tuple[HistoryItem, ...], detail: Detail
 
 def _body(session_id: uuid.UUID, item: HistoryItem, detail: Detail) -> SafeString:
     context = {"views": part_views(session_id, item, detail), "item": item, "shows_output": detail is Detail.EVERYTHING}
-    return render_to_string("components/entry_body.html", context)
+    return rendered("components/entry_body.html", context)
 
 
 def _key(session_id: uuid.UUID, item: HistoryItem, detail: Detail) -> str:

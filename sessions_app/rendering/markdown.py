@@ -1,6 +1,7 @@
 """Markdown of a transcript as HTML that can do nothing: no link, no image, no raw HTML, no style."""
 # ruff: noqa: ARG002  the renderer calls every rule with the same four arguments
 
+import re
 from collections.abc import MutableMapping, Sequence
 from typing import Any
 
@@ -9,6 +10,7 @@ from django.utils.html import escape
 from django.utils.safestring import SafeString, mark_safe
 from markdown_it import MarkdownIt
 from markdown_it.renderer import RendererHTML
+from markdown_it.rules_inline import StateInline, autolink
 from markdown_it.token import Token
 from pygments.token import STANDARD_TYPES
 
@@ -18,6 +20,7 @@ from sessions_app.rendering.plain import plain_html, visible
 MAX_MARKDOWN_CHARS = 64_000
 """Beyond this a text is shown as it is: parsing costs about 0.3 ms a kilobyte."""
 
+_ADDRESS = re.compile(r"<(?:(?:https?|ftp)://|mailto:|[\w.+-]+@)")
 _TAGS = {
     "p", "br", "hr", "em", "strong", "s", "code", "pre", "ul", "ol", "li", "blockquote", "span",
     "table", "thead", "tbody", "tr", "th", "td", "div",
@@ -72,6 +75,11 @@ def _any_address(url: str) -> bool:  # noqa: ARG001  the parser's signature
     return True
 
 
+def _web_address(state: StateInline, silent: bool) -> bool:  # noqa: FBT001  the parser's signature
+    """An address in angle brackets. Of every scheme that could be one, tags with a namespace would lose their brackets."""
+    return bool(_ADDRESS.match(state.src, state.pos)) and autolink(state, silent)
+
+
 def _parser() -> MarkdownIt:
     parser = MarkdownIt(
         "commonmark", {"html": False, "linkify": False, "typographer": False, "maxNesting": 30}, renderer_cls=_InertRenderer
@@ -80,6 +88,7 @@ def _parser() -> MarkdownIt:
     parser.options["breaks"] = True
     # Nothing becomes a target, so every address may be shown.
     parser.validateLink = _any_address  # type: ignore[method-assign]
+    parser.inline.ruler.at("autolink", _web_address)
     return parser.enable(["table", "strikethrough"])
 
 

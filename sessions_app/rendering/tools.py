@@ -1,5 +1,6 @@
 """What a tool call is about, in one line, and how it is drawn: icon, diff, folded output."""
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -20,6 +21,9 @@ _ICONS = (
     ("branch", ("agent", "task", "delegate")),
     ("image", ("image", "screenshot")),
 )
+PATCH = "*** Begin Patch"
+_PATCHED = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$", re.MULTILINE)
+_SHELL_FLAGS = ("-c", "-lc")
 _QUIET = ("file", "search", "globe")
 """Tools whose output is what they read: long, and rarely what a person is after. It is folded away."""
 
@@ -45,14 +49,15 @@ def is_quiet(name: str) -> bool:
 
 
 def subject_of(arguments: Mapping[str, Any]) -> str:
-    """What the call is about: its command, file, pattern …; else its first short argument."""
+    """What the call is about: its command, file, pattern …; of a patch its files; else its first short argument."""
     for key in _SUBJECTS:
         said = arguments.get(key)
         if isinstance(said, str) and said:
             return said
         if isinstance(said, list) and said and all(isinstance(word, str) for word in said):
-            return " ".join(said)
-    return next((value for value in arguments.values() if isinstance(value, str) and value), "")
+            return said[2] if len(said) == 3 and said[1] in _SHELL_FLAGS else " ".join(said)
+    text = next((value for value in arguments.values() if isinstance(value, str) and value), "")
+    return ", ".join(_PATCHED.findall(text)) or text if text.startswith(PATCH) else text
 
 
 def diffs_of(arguments: Mapping[str, Any], annex: Mapping[str, Any]) -> tuple[Diff, ...]:
@@ -72,7 +77,7 @@ def _edit(arguments: Mapping[str, Any]) -> tuple[Diff, ...]:
         if isinstance(new, str) and isinstance(old, str):
             return (diff_of(old, new),)
     patch = next((value for key, value in arguments.items() if key in ("patch", "input", "diff") and isinstance(value, str)), "")
-    if patch.startswith("*** Begin Patch") or "\n@@" in patch[:4000]:
+    if patch.startswith(PATCH) or "\n@@" in patch[:4000]:
         return (diff_of_patch(patch),)
     content = arguments.get("content", arguments.get("file_text"))
     if isinstance(content, str) and any(key in arguments for key in ("file_path", "path", "filePath")):

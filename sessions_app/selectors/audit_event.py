@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from django.contrib.auth.models import User
 
 from sessions_app.events.log import SESSION_PREFIX, event_hash
-from sessions_app.models import Event, EventStream, ImportRun, Session
+from sessions_app.models import Event, EventStream, ImportRun, Project, Session
 from sessions_app.selectors.audit import equals
 
 NEIGHBOURS = 20
@@ -33,6 +33,7 @@ class Targets:
     sessions: dict[str, str] = field(default_factory=dict)
     users: dict[str, str] = field(default_factory=dict)
     imports: dict[str, str] = field(default_factory=dict)
+    projects: dict[str, str] = field(default_factory=dict)
 
 
 def audit_event(event_id: int) -> AuditEvent | None:
@@ -61,8 +62,8 @@ def _same(event: Event, name: str) -> tuple[Event, ...]:
 
 
 def targets_of(events: Iterable[Event]) -> Targets:
-    """The names of what these events are about. Three queries at most."""
-    ids: dict[str, set[str]] = {"session": set(), "user": set(), "import": set()}
+    """The names of what these events are about. Four queries at most."""
+    ids: dict[str, set[str]] = {"session": set(), "user": set(), "import": set(), "project": set()}
     for event in events:
         if event.target_kind in ids and event.target_id:
             ids[event.target_kind].add(event.target_id)
@@ -71,10 +72,12 @@ def targets_of(events: Iterable[Event]) -> Targets:
     numbers = [int(number) for number in ids["user"] if number.isdecimal()]
     sessions = [one for one in ids["session"] if _is_uuid(one)]
     imports = [one for one in ids["import"] if _is_uuid(one)]
+    projects = [one for one in ids["project"] if _is_uuid(one)]
     return Targets(
         sessions={str(pk): title for pk, title in Session.objects.filter(pk__in=sessions).values_list("pk", "title")} if sessions else {},
         users={str(pk): name for pk, name in User.objects.filter(pk__in=numbers).values_list("pk", "username")} if numbers else {},
         imports={str(pk): name for pk, name in ImportRun.objects.filter(pk__in=imports).values_list("pk", "name")} if imports else {},
+        projects={str(pk): name for pk, name in Project.objects.filter(pk__in=projects).values_list("pk", "name")} if projects else {},
     )
 
 

@@ -108,7 +108,7 @@ class SessionHeader:
 
     id: uuid.UUID
     title: str
-    project: str
+    project: str  # its name; empty for a session of none
     project_id: uuid.UUID | None
     status: str
     agent: str
@@ -150,7 +150,7 @@ def header_of(session: Session, seq: int) -> SessionHeader:
     return SessionHeader(
         id=session.pk,
         title=session.title,
-        project=session.project.name if session.project else "unfiled",
+        project=session.project.name if session.project else "",
         project_id=session.project_id,
         status=session.status,
         agent=agent_name(session.agent),

@@ -15,6 +15,7 @@ register.filter("agent_name", agents.agent_name)
 register.filter("short_model", agents.short_model)
 
 UNKNOWN = "unknown"
+_PACED = {"scripted": "extractive, paced"}
 _AGES = ((60, 1, "s"), (3600, 60, "min"), (86_400, 3600, "h"), (60 * 86_400, 86_400, "d"), (730 * 86_400, 30 * 86_400, "mo"))
 
 
@@ -132,9 +133,15 @@ def words(term: str) -> str:
 
 
 @register.filter
+def author_words(name: str) -> str:
+    """Who wrote a version: a person by the name, a summariser as everywhere."""
+    return _PACED.get(name, name)
+
+
+@register.filter
 def summariser_words(name: str, source: str = "") -> str:
     """Who writes a summary, said once: `extractive`, `extractive, paced`; what it fell back to, if the source says another."""
-    said = {"": "", "scripted": "extractive, paced"}.get(name, words(name))
+    said = _PACED.get(name, words(name))
     source = words(source)
     return said if not source or said.startswith(source) else f"{source} ({said})" if said else source
 

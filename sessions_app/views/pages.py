@@ -1,15 +1,15 @@
 """How every view answers: a whole page, or the one part of it that htmx asks for."""
 
 from collections.abc import AsyncIterator, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from asgiref.sync import sync_to_async
 from django.core.handlers.asgi import ASGIRequest
 from django.http import HttpRequest, HttpResponse
-from django.template.context import make_context
-from django.template.loader import get_template
 from django.utils.cache import patch_vary_headers
 from django_htmx.middleware import HtmxDetails
+
+from sessions_app.rendering.templates import rendered
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AnonymousUser, User
@@ -40,10 +40,7 @@ def render_page(
     """Renders `template`, or of it only `partial` (a name, or a component's path) when htmx asks for a part."""
     if partial and wants_fragment(request):
         template = partial if partial.endswith(".html") else f"{template}#{partial}"
-    page = make_context(context or {}, request)
-    page.use_l10n = False  # numbers as they are: filters of ours write them, and a page has two thousand
-    loaded: Any = get_template(template)  # Django's wrapper of the template, which would make a context of its own
-    response = HttpResponse(loaded.template.render(page), status=status)
+    response = HttpResponse(rendered(template, context or {}, request), status=status)
     patch_vary_headers(response, ["HX-Request"])
     return response
 

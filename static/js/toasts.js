@@ -10,8 +10,19 @@ function area() {
   return inside;
 }
 
-function showIcons(root) {
-  for (const button of root.querySelectorAll("[data-dismiss][hidden]")) button.hidden = false;
+const STAYS_MS = 15_000;
+
+/** What was done is said for a while, longer while somebody is at it; what failed stays until it is dismissed. */
+function leaveLater(element) {
+  setTimeout(() => (element.matches(":hover, :focus-within") ? leaveLater(element) : element.remove()), STAYS_MS);
+}
+
+function welcome() {
+  for (const button of document.querySelectorAll("[data-dismiss][hidden]")) {
+    button.hidden = false;
+    const element = button.closest(".toast[role=status]");
+    if (element) leaveLater(element);
+  }
 }
 
 /** Says something in a toast. The text is set as text, never as markup. */
@@ -21,7 +32,7 @@ export function toast(text) {
   element.setAttribute("role", "alert");
   element.textContent = text;
   area().append(element);
-  setTimeout(() => element.remove(), 12_000);
+  leaveLater(element);
 }
 
 export function bindToasts() {
@@ -46,12 +57,10 @@ export function bindToasts() {
   document.body.addEventListener("htmx:sendError", () => {
     toast("The server could not be reached. Whether it got the request is not known; reload to see what it has.");
   });
-  document.body.addEventListener("htmx:afterSwap", (event) => {
-    if (event.target.matches?.(".toasts")) showIcons(event.target);
-  });
+  for (const name of ["htmx:afterSwap", "htmx:oobAfterSwap"]) document.body.addEventListener(name, welcome);
   document.body.addEventListener("click", (event) => {
     const button = event.target.closest?.("[data-dismiss]");
     if (button) button.closest(button.dataset.dismiss)?.remove();
   });
-  showIcons(document);
+  welcome();
 }

@@ -7,6 +7,7 @@ from sessions_app.demo import other_stories, stories
 from sessions_app.models import Compaction, Entry
 from sessions_app.services.compactions.request import request
 from sessions_app.services.compactions.run import run_compaction
+from sessions_app.services.turns.sessions import begin
 from tests.importing import ACTOR
 
 MOST_ELEMENTS = {"list": 2_500, "session": 6_000, "other": 4_000}
@@ -22,6 +23,12 @@ def furnished(bring, in_thread):
     looked_at = bring(stories.two_checkpoints(), window=36_000)
     in_thread(lambda: run_compaction(request(actor=ACTOR, session=looked_at).compaction.pk))
     return looked_at
+
+
+@pytest.fixture
+def held(in_thread):
+    """A session that this console holds itself."""
+    return in_thread(lambda: begin(actor=ACTOR, model="scripted", title="Planning the move"))
 
 
 def addresses(session) -> dict[str, str]:
@@ -131,3 +138,57 @@ def test_pages_read_well_on_a_narrow_screen(open_as, support, furnished):
         page.goto(path)
         page.get_by_role("main").wait_for()
         assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth + 1")
+
+
+NARROW = {"width": 390, "height": 844}
+COVERS = """([one, other]) => {
+  const [a, b] = [one, other].map((selector) => document.querySelector(selector).getBoundingClientRect());
+  return a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;
+}"""
+
+
+@pytest.mark.parametrize("size", [NARROW, {"width": 1400, "height": 900}])
+def test_what_can_be_done_with_an_entry_covers_neither_its_size_nor_its_fate(open_as, support, furnished, size):
+    page = open_as(support)
+    page.set_viewport_size(size)
+    page.goto(f"{reverse('session-detail', args=[furnished.pk])}?layout=canonical&at=3")
+    entry = "article.entry:has(#e3)"
+    page.locator(entry).hover()
+    page.wait_for_function(f"getComputedStyle(document.querySelector('{entry} > .entry__tools')).opacity === '1'")
+    assert page.evaluate(COVERS, [f"{entry} > .entry__tools", f"{entry} .entry__head > .push"]) is False
+    assert page.evaluate(COVERS, [f"{entry} > .entry__tools", f"{entry} > .fate"]) is False if size is not NARROW else True
+    box = page.locator(entry).get_by_role("button", name="Pin entry 3", exact=True).bounding_box()
+    assert size is not NARROW or min(box["width"], box["height"]) >= 24
+
+
+def test_the_field_for_a_message_leaves_a_narrow_screen_to_the_history_and_grows_with_what_is_written(open_as, support, held):
+    page = open_as(support)
+    page.set_viewport_size(NARROW)
+    page.goto(reverse("session-detail", args=[held.pk]))
+    composer = page.locator("#composer")
+    assert composer.bounding_box()["height"] < NARROW["height"] / 15
+    message = page.get_by_role("textbox", name="Message")
+    before = message.bounding_box()["height"]
+    message.fill("One\ntwo\nthree\nfour")
+    assert message.bounding_box()["height"] > 2 * before
+    assert page.get_by_role("link", name="Another model").is_visible()
+
+
+def test_what_a_dialog_does_is_in_sight_however_long_it_is(open_as, support, furnished):
+    page = open_as(support)
+    page.set_viewport_size({"width": 1400, "height": 600})
+    page.goto(reverse("session-detail", args=[furnished.pk]))
+    page.keyboard.press("c")
+    button = page.get_by_role("dialog").get_by_role("button", name="Preview", exact=True).last
+    button.wait_for()
+    box = button.bounding_box()
+    assert box["y"] + box["height"] <= 600
+
+
+def test_a_toast_that_came_beside_something_else_can_be_dismissed(open_as, support, furnished):
+    page = open_as(support)
+    page.goto(f"{reverse('session-detail', args=[furnished.pk])}?layout=canonical&at=3")
+    page.locator("article.entry:has(#e3)").hover()
+    page.get_by_role("button", name="Pin entry 3", exact=True).click()
+    page.locator(".toast").get_by_role("button", name="Dismiss").click()
+    page.locator(".toast").wait_for(state="detached")

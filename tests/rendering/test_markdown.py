@@ -106,3 +106,10 @@ def test_invisible_characters_are_made_visible():
     html = str(markdown_html("a\u202eb\x00c"))
     assert "\u202e" not in html
     assert html.count("\ufffd") == 2
+
+
+def test_tags_with_a_namespace_keep_their_brackets_and_addresses_do_not():
+    tag = "<" + "ns:call>"
+    assert "&lt;ns:call&gt;" in markdown_html(f"Before\n{tag}\nafter")
+    for address in ("https://example.org/a", "mailto:a@example.org", "a@example.org"):
+        assert f">{address}</span>" in markdown_html(f"See <{address}>.")

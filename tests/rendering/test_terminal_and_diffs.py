@@ -76,7 +76,7 @@ def test_several_edits_of_one_call_are_several_diffs():
 
 def test_a_call_is_named_by_its_command_file_or_pattern():
     assert subject_of({"timeout": 3, "command": "ls"}) == "ls"
-    assert subject_of({"command": ["bash", "-lc", "ls"]}) == "bash -lc ls"
+    assert subject_of({"command": ["bash", "-lc", "ls"]}) == "ls"
     assert subject_of(arguments_of("not json")) == "not json"
     assert subject_of(arguments_of("[1]")) == ""
 
@@ -92,3 +92,11 @@ def test_a_clipped_text_is_a_beginning_and_says_whether_something_is_missing(tex
     assert text.startswith(shown)
     assert len(shown) <= limit
     assert is_cut == (shown != text)
+
+
+def test_a_call_is_named_by_the_files_of_its_patch_and_by_the_command_in_its_shell():
+    patch = "*** Begin Patch\n*** Update File: src/a.py\n@@\n-1\n+2\n*** Add File: b.md\n+text\n*** End Patch"
+    assert subject_of(arguments_of(patch)) == "src/a.py, b.md"
+    assert subject_of({"input": "*** Begin Patch\n"}) == "*** Begin Patch\n"
+    assert subject_of({"command": ["bash", "-lc", "rg --files | head"]}) == "rg --files | head"
+    assert subject_of({"command": ["git", "log", "-3"]}) == "git log -3"

@@ -10,7 +10,7 @@ from django.urls import reverse
 from sessions_app.events import log
 from sessions_app.events.actors import Actor, system_actor
 from sessions_app.events.types import EventType
-from sessions_app.models import ActorKind, Event, EventResult
+from sessions_app.models import ActorKind, Event, EventResult, Project
 from sessions_app.selectors import audit
 from sessions_app.services import access
 
@@ -263,3 +263,13 @@ def test_one_stream_is_verified_at_once(page, events):
     assert "are as they were written" in answer.content.decode()
     Event.objects.filter(pk=events["policy"]).update(reason="changed")
     assert "broken at event 1" in page.post("/audit/verify/stream/", {"stream": "security"}, follow=True).content.decode()
+
+
+def test_a_project_is_named_and_what_has_no_value_is_none(page):
+    project = Project.objects.create(name="harvest", key="/home/dev/harvest")
+    write(log.SECURITY, EventType.POLICY_CHANGED, actor=ANA, target=("project", str(project.pk)), before={"keep": 1}, after={"keep": None})
+    write(log.SECURITY, EventType.POLICY_CHANGED, actor=ANA, target=("project", "00000000-0000-0000-0000-000000000009"))
+    gone, known = page.get(LIST, {"action": "policy.changed"}).context["lines"][:2]
+    assert (known.target.words, known.target.page, known.facts) == ("project harvest", "project", "keep 1 → none")
+    assert (gone.target.words, gone.target.page) == ("project 00000000, not here", "")
+    assert reverse("memory-project", args=[project.pk]) in page.get(LIST).content.decode()

@@ -270,3 +270,22 @@ def test_forking_from_its_page_leads_to_the_copy_which_names_its_origin(support_
     refused = support_page.post(url("session-fork", session), {"generation": 9})
     assert refused.status_code == 422
     assert "no checkpoint #9" in text_of(refused)
+
+
+def test_the_first_version_of_a_draft_is_compared_with_none(support_page, support_actor):
+    session = long_session()
+    draft = drafted(support_actor, session)
+    page = url("draft-detail", session, draft.pk)
+    assert "against" not in text_of(support_page.get(page))
+    support_page.post(page, {"text": "## Next step\nWorded by ana.", "base_version": 1})
+    assert "Version 2 against 1" in text_of(support_page.get(page))
+    assert "against" not in text_of(support_page.get(f"{page}?version=1"))
+
+
+def test_a_version_names_its_summariser_as_everywhere_and_a_person_by_the_name(support_page, support_actor):
+    session = long_session()
+    draft = done(support_actor, session, changes={"review_before_commit": True, "summarisers": ("scripted",)})
+    for page in (url("draft-detail", session, draft.pk), reverse("draft-list")):
+        assert "by extractive, paced" in text_of(support_page.get(page))
+    support_page.post(url("draft-detail", session, draft.pk), {"text": "## Next step\nWorded by ana.", "base_version": 1})
+    assert "version 2 of 2, by ana" in text_of(support_page.get(url("draft-detail", session, draft.pk)))

@@ -220,3 +220,14 @@ def test_what_an_agent_says_along_with_a_call_is_text_on_both_sides(operator_pag
     html = page(operator_page, session, "?layout=split")
     assert "I <em>list</em> them." in html
     assert "I *list* them.\nBash" in html
+
+
+def test_a_session_of_no_project_stands_below_the_list_alone(operator_page):
+    html = page(operator_page, store_session(Story().user().entries))
+    assert f'<a class="crumb" href="{reverse("session-list")}">Sessions</a>' in html
+    assert "unfiled" not in html
+
+
+def test_a_page_writes_its_numbers_by_filters_alone(operator_page, folded, monkeypatch):
+    monkeypatch.setattr("django.utils.formats.number_format", lambda *_, **__: 1 / 0)
+    assert "Compacted block, generation 1" in page(operator_page, folded)
