@@ -12,6 +12,7 @@ from django.db import DatabaseError
 
 from sessions_app.permissions import ActionRefused, NoAccess
 from sessions_app.selectors.keyset import CursorError
+from sessions_app.selectors.plans import BrokenPlan
 from sessions_app.services.accounts import AccountError
 from sessions_app.services.compactions.automatic import NotOurs
 from sessions_app.services.compactions.cancel import UnknownCompaction
@@ -80,6 +81,7 @@ _ENDS: dict[type[Exception], Exit] = {
     UnknownGeneration: Exit.NOT_FOUND,
     UnknownCompaction: Exit.NOT_FOUND,
     LookupError: Exit.NOT_FOUND,
+    BrokenPlan: Exit.FAILED,
     InvalidRequest: Exit.USAGE,
     CompactUnavailable: Exit.USAGE,
     InvalidFork: Exit.USAGE,

@@ -121,6 +121,7 @@ class HistoryPage:
     entry_count: int
     view_tokens: int
     upto: int | None = None  # the page shows everything as it was when this entry was the newest
+    broken: str = ""  # why there is no view: the history is shown without one
 
     @property
     def generation(self) -> int:
@@ -153,7 +154,12 @@ def history_page(session: Session, options: HistoryOptions) -> HistoryPage:
     """
     told = list(_told(session)) if session.last_generation <= FEW_GENERATIONS else None
     marks = marks_of(session.pk) if told is None else tuple(Mark(*(row[name] for name in Mark._fields)) for row in told)
-    context, chain, checkpoint = _view(session, options, marks)
+    broken = ""
+    try:
+        context, chain, checkpoint = _view(session, options, marks)
+    except plans.BrokenPlan as error:
+        context, chain, checkpoint, broken = options.context or plans.default_context(session), (), None, str(error)
+        options = replace(options, layout=Layout.CANONICAL)
     layout = options.layout or (Layout.SPLIT if checkpoint and checkpoint.generation else Layout.CANONICAL)
     window = entry_window(session.pk, _place(options, layout, checkpoint))
     rows = _checkpoint_rows(session, _named(session, marks, checkpoint, window) if told is None else told)
@@ -172,6 +178,7 @@ def history_page(session: Session, options: HistoryOptions) -> HistoryPage:
         entry_count=session.entry_count,
         view_tokens=_view_tokens(session, checkpoint, options),
         upto=options.at_view,
+        broken=broken,
     )
 
 
@@ -249,7 +256,10 @@ def _view(session: Session, options: HistoryOptions, marks: tuple[Mark, ...]) ->
         chain = chain_to(marks, then.newest.pk if then.newest else None)
         held = plans.with_overrides(_planned(chain), then.decided)
         return then.context, chain, ChosenView(then.context, held, options.at_view).clipped_checkpoint
-    chain = chain_to(marks, _newest(session, context, options.generation, marks))
+    newest = _newest(session, context, options.generation, marks)
+    chain = chain_to(marks, newest)
+    if newest is not None and not chain:
+        raise plans.BrokenPlan(None)
     is_agents = chain[-1].lineage == Lineage.AGENT if chain and options.generation is not None else context is Lineage.AGENT
     held = _planned(chain) if is_agents else plans.with_overrides(_planned(chain), plans.overrides_of(session))
     return context, chain, held[-1] if held else None

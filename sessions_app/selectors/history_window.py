@@ -10,10 +10,11 @@ import orjson
 from django.db.models import Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 
-from sessions_app.engine.entries import Entry, Usage, decode_parts
+from sessions_app.engine.entries import Entry, Usage
 from sessions_app.engine.terms import Kind, Role
 from sessions_app.models import Entry as EntryRow
 from sessions_app.models import Session, SessionRelation
+from sessions_app.selectors.plans import readable_parts
 
 WINDOW_ENTRIES = 60
 LEAD_ENTRIES = 12
@@ -234,7 +235,7 @@ def _item(row: EntryRow) -> HistoryItem:
         index=row.index,
         role=Role(row.role),
         kind=Kind(row.kind),
-        parts=decode_parts(row.parts),
+        parts=readable_parts(row.parts),
         tokens=row.tokens,
         source_id=row.source_id,
         message_key=row.message_key,

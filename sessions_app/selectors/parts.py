@@ -3,10 +3,10 @@
 import uuid
 from dataclasses import dataclass
 
-from sessions_app.engine.entries import Part, decode_parts
+from sessions_app.engine.entries import Part
 from sessions_app.engine.terms import PartKind
 from sessions_app.models import Entry
-from sessions_app.selectors.plans import load_blob
+from sessions_app.selectors.plans import load_blob, readable_parts, whole_text
 
 STRETCH_CHARS = 200_000
 IMAGE_EXTENSIONS = {"image/png": "png", "image/jpeg": "jpg", "image/gif": "gif", "image/webp": "webp"}
@@ -46,20 +46,23 @@ def text_stretch(session_id: uuid.UUID, index: int, position: int, start: int) -
     if part is None:
         return None
     # An image's blob is its bytes; a text's blob, which `chars` gives away, is the whole of the text.
-    text = load_blob(part.blob).decode(errors="replace") if part.blob and part.chars else part.text
+    text = whole_text(part)
     end = min(len(text), start + STRETCH_CHARS)
     return TextStretch(index, position, part.kind, part.name, text[start:end], start, end, len(text))
 
 
 def image(session_id: uuid.UUID, index: int, position: int) -> Image | None:
-    """The image, or None when there is none or its type could hold more than a picture. Two queries."""
+    """The image, or None when there is none, its bytes are gone, or its type could hold more than a picture. Two queries."""
     part = _part(session_id, index, position)
     if part is None or part.kind is not PartKind.IMAGE or not part.blob or part.media_type not in IMAGE_EXTENSIONS:
         return None
-    return Image(load_blob(part.blob), part.media_type, IMAGE_EXTENSIONS[part.media_type])
+    try:
+        return Image(load_blob(part.blob), part.media_type, IMAGE_EXTENSIONS[part.media_type])
+    except LookupError:
+        return None
 
 
 def _part(session_id: uuid.UUID, index: int, position: int) -> Part | None:
     text = Entry.objects.filter(session_id=session_id, index=index).values_list("parts", flat=True).first()
-    parts = decode_parts(text) if text else ()
+    parts = readable_parts(text) if text else ()
     return parts[position] if position < len(parts) else None

@@ -12,12 +12,12 @@ from django.db.models.functions import Cast, NullIf
 
 from sessions_app.engine import counting, overrides, view
 from sessions_app.engine.clearing import PLACEHOLDER_TOKENS
-from sessions_app.engine.entries import Checkpoint, Entry, Segment, SyntheticMessage, Usage, decode_parts, with_whole_text
+from sessions_app.engine.entries import Checkpoint, Entry, Part, Segment, SyntheticMessage, Usage, decode_parts, with_whole_text
 from sessions_app.engine.messages import ViewMessage
 from sessions_app.engine.overrides import Overrides
 from sessions_app.engine.policy import ResolvedPolicy, resolve
 from sessions_app.engine.shapes import EntryShape
-from sessions_app.engine.terms import Kind, Lineage, Outcome, Role, SegmentKind
+from sessions_app.engine.terms import Kind, Lineage, Outcome, PartKind, Role, SegmentKind
 from sessions_app.models import Blob, ClearedResult, Compaction, Override, OverrideKind, PolicyScope, PolicyValue, Session, ViewSegment
 from sessions_app.models import Entry as EntryRow
 
@@ -26,6 +26,20 @@ PAGE = 500
 
 _ROLES = {role.value: role for role in Role}
 _KINDS = {kind.value: kind for kind in Kind}
+
+
+UNREADABLE = "[What this entry says can't be read as it is stored.]"
+
+
+class BrokenPlan(Exception):  # noqa: N818  it says what is the matter
+    """The plan of a checkpoint is gone, or can't be read as it is stored: there is no view of it. The text says what can be done."""
+
+    def __init__(self, generation: int | None) -> None:
+        which = f"checkpoint #{generation}" if generation else "the checkpoint that is said to be in force"
+        super().__init__(
+            f"The view of {which} can't be built: what is stored of it is damaged. The history is whole, and nothing was sent or changed. "
+            "Go back to another generation, or have an admin run “manage.py doctor --repair”: it goes back to the newest whole one."
+        )
 
 
 def default_context(session: Session) -> Lineage:
@@ -117,7 +131,7 @@ def load_entries(session_id: uuid.UUID | str, first: int = 0, last: int | None =
     while last is None or first <= last:
         page = [_entry(*row) for row in _fetch(_entry_rows(_rows(session_id, first, last))[:PAGE])]
         for entry in page:
-            yield with_whole_text(entry, load_blob) if whole else entry
+            yield _whole(entry) if whole else entry
         if len(page) < PAGE:
             return
         first = page[-1].index + 1
@@ -204,6 +218,36 @@ def load_blob(sha256: str) -> bytes:
     return zstandard.ZstdDecompressor().decompress(data, max_output_size=blob.size) if blob.compressed else data
 
 
+def whole_text(part: Part) -> str:
+    """The text of a part; of one whose blob is gone what there is, and a note."""
+    if not (part.blob and part.chars):
+        return part.text
+    try:
+        return load_blob(part.blob).decode(errors="replace")
+    except LookupError:
+        return f"{part.text}\n[The rest of this text is not in the store any more: {part.chars - len(part.text):,} characters.]"
+
+
+def _whole(entry: Entry) -> Entry:
+    try:
+        return with_whole_text(entry, load_blob)
+    except LookupError:
+        shortened = (part.chars and part.blob for part in entry.parts)
+        parts = (
+            msgspec.structs.replace(part, text=whole_text(part), blob="", chars=0) if is_short else part
+            for part, is_short in zip(entry.parts, shortened, strict=True)
+        )
+        return msgspec.structs.replace(entry, parts=tuple(parts))
+
+
+def readable_parts(stored: str) -> tuple[Part, ...]:
+    """What an entry says; a note where that can't be read, so that one broken row takes no page and no view with it."""
+    try:
+        return decode_parts(stored)
+    except msgspec.DecodeError:
+        return (Part(kind=PartKind.TEXT, text=UNREADABLE),)
+
+
 _USAGE = msgspec.json.Decoder(Usage)
 _CALL_IDS = msgspec.json.Decoder(list[str])
 _FETCH_ROWS = 5_000
@@ -231,7 +275,7 @@ def _entry(
         index=index,
         role=_ROLES[role],
         kind=_KINDS[kind],
-        parts=decode_parts(parts),
+        parts=readable_parts(parts),
         tokens=tokens,
         source_id=source_id,
         message_key=message_key,
@@ -277,7 +321,7 @@ def _planned_entries(
     for start in range(0, len(singles), PAGE):
         rows = EntryRow.objects.filter(session_id=session_id, index__in=singles[start : start + PAGE])
         for row in _fetch(_entry_rows(rows)):
-            yield with_whole_text(_entry(*row), load_blob) if whole else _entry(*row)
+            yield _whole(_entry(*row)) if whole else _entry(*row)
     for first, last in ranges:
         yield from load_entries(session_id, first, last, whole=whole)
 
@@ -307,7 +351,17 @@ def chain_among(rows: Iterable[Committed], newest_id: uuid.UUID) -> tuple[Checkp
     while at is not None and (row := committed.pop(at, None)) is not None:
         chain.append(row)
         at = row.parent_id
+    if not chain:
+        raise BrokenPlan(None)
     return tuple(_load_checkpoints(chain[::-1]))
+
+
+def _message(payload: object) -> SyntheticMessage | None:
+    """What a plan puts in the place of entries; None where that can't be read."""
+    try:
+        return msgspec.convert(payload, SyntheticMessage) if payload else None
+    except msgspec.ValidationError:
+        return None
 
 
 def _load_checkpoints(compactions: Sequence[Compaction | Committed]) -> list[Checkpoint]:
@@ -317,8 +371,10 @@ def _load_checkpoints(compactions: Sequence[Compaction | Committed]) -> list[Che
     for pk, kind, first, last, payload in (
         ViewSegment.objects.filter(compaction_id__in=ids).order_by("compaction_id", "position").values_list(*columns)
     ):
-        message = msgspec.convert(payload, SyntheticMessage) if payload else None
-        segments[pk].append(Segment(kind=SegmentKind(kind), first=first, last=last, payload=message))
+        segments[pk].append(Segment(kind=SegmentKind(kind), first=first, last=last, payload=_message(payload)))
+    newest = compactions[-1]
+    if not segments[newest.pk] or any(one.kind is SegmentKind.SYNTHETIC and one.payload is None for one in segments[newest.pk]):
+        raise BrokenPlan(newest.generation)
     cleared: dict[uuid.UUID, set[int]] = {pk: set() for pk in ids}
     for pk, index in ClearedResult.objects.filter(compaction_id__in=ids).values_list("compaction_id", "entry_index"):
         cleared[pk].add(index)

@@ -28,7 +28,7 @@ def refresh(session_id: uuid.UUID | str, *, added: Mapping[str, int] | None = No
         # Locked first: two that refresh at once would each see what the other has not committed, and the later store the older.
         session = Session.objects.select_for_update(no_key=True).get(pk=session_id)
         context = plans.default_context(session)
-        chain = plans.load_chain(session, context)
+        chain = _chain(session, context)
         checkpoint = chain[-1] if chain else None
         policy = plans.effective_policy(session)
         window = _window(session)
@@ -39,6 +39,14 @@ def refresh(session_id: uuid.UUID | str, *, added: Mapping[str, int] | None = No
         left = _fold(session, checkpoint, policy.policy, window, now, composition, known)
         told = columns(now, window, policy, composition, left, known)
         prepared.update(Session, session.pk, **told, **evaluations.watched(session.kind, told, policy.policy))
+
+
+def _chain(session: Session, context: Lineage) -> tuple[Checkpoint, ...]:
+    """The checkpoints in force; none where their plan is broken: whatever is written to the session must not fail with it."""
+    try:
+        return plans.load_chain(session, context)
+    except plans.BrokenPlan:
+        return ()
 
 
 def store(session: Session, known: Known) -> None:

@@ -11,6 +11,7 @@ from django.views.decorators.csrf import requires_csrf_token
 
 from sessions_app.engine.policy import PolicyError
 from sessions_app.permissions import ActionRefused, NoAccess, actor_of
+from sessions_app.selectors.plans import BrokenPlan
 from sessions_app.services.access import record_refusal
 from sessions_app.views.middleware import EitherWay
 from sessions_app.views.pages import render_page, wants_fragment
@@ -62,6 +63,8 @@ class Refusals(EitherWay):
                 return error_page(request, 400, "Not understood", str(exception) or BAD_REQUEST)
             case PolicyError():  # stored by another version, or by hand: what was asked for would run under rules that nobody set
                 return error_page(request, 409, "The policy cannot be read", f"{exception} {POLICY_BROKEN}")
+            case BrokenPlan():
+                return error_page(request, 409, "The view can't be built", str(exception))
             case _:
                 return None
 

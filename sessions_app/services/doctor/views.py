@@ -104,8 +104,8 @@ def fault_of(session: Session, compaction_id: uuid.UUID) -> str:
         return "there is none of that id"
     try:
         return _of_row(session, compaction) or _of_chain(compaction) or _of_plan(session, compaction)
-    except msgspec.ValidationError:
-        return "what its plan puts in the place of entries can't be read"
+    except plans.BrokenPlan:
+        return "its plan is gone, or can't be read"
 
 
 def _of_row(session: Session, compaction: Compaction) -> str:
@@ -132,17 +132,8 @@ def _of_chain(compaction: Compaction) -> str:
 
 
 def _of_plan(session: Session, compaction: Compaction) -> str:
-    checkpoint = plans.load_checkpoint(compaction)
-    if not checkpoint.segments:
-        return "its plan is gone"
-    lost = _missing(session.pk, checkpoint)
-    if lost:
-        return (
-            f"its plan names {named(lost)}, which are not there" if len(lost) > 1 else f"its plan names {named(lost)}, which is not there"
-        )
-    if any(segment.kind is SegmentKind.SYNTHETIC and segment.payload is None for segment in checkpoint.segments):
-        return "what its plan puts in the place of entries is gone"
-    return ""
+    lost = _missing(session.pk, plans.load_checkpoint(compaction))
+    return f"its plan names {named(lost)}, which {'is' if len(lost) == 1 else 'are'} not there" if lost else ""
 
 
 def _missing(session_id: uuid.UUID, checkpoint: Checkpoint) -> list[int]:

@@ -9,11 +9,12 @@ from django.db.models import QuerySet
 from django.db.models.functions import Coalesce, Now
 
 from sessions_app import queue
-from sessions_app.engine.entries import Part, decode_parts
+from sessions_app.engine.entries import Part
 from sessions_app.engine.terms import Kind, PartKind, Role, Status
 from sessions_app.events import log
 from sessions_app.events.types import EventType
 from sessions_app.models import Compaction, Entry, Session, SessionStatus, Turn, TurnStatus
+from sessions_app.selectors import plans
 from sessions_app.services.compactions.lease import LEASE_S, LeaseLost
 from sessions_app.services.compactions.request import start_waiting
 from sessions_app.services.compactions.step_events import WORKER
@@ -101,7 +102,7 @@ def _unanswered(session: Session) -> list[Draft]:
     if last is None:
         return []
     # From the parts: the columns keep the beginning of a long id, and a result must bear the whole of it.
-    calls = list(dict.fromkeys(part.call_id for part in decode_parts(last.parts) if part.kind is PartKind.CALL and part.call_id))
+    calls = list(dict.fromkeys(part.call_id for part in plans.readable_parts(last.parts) if part.kind is PartKind.CALL and part.call_id))
     return [
         Draft(
             role=Role.TOOL,

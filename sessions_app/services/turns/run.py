@@ -101,6 +101,8 @@ def _ended(turn: _Turn) -> TurnEnd | None:
         return WORKER_LOST if turn.keeper.is_interrupted else None
     except _NoRoom as error:
         return TurnEnd(status=TurnStatus.FAILED, reason=Refusal.OVERFLOW, explanation=f"No answer. {error}")
+    except plans.BrokenPlan as error:
+        return TurnEnd(status=TurnStatus.FAILED, reason="broken_view", explanation=f"No answer. {error}")
     except ModelRefused as error:
         return _failed(error.refusal, f"{str(error)[:1].upper()}{str(error)[1:]}.")
     except ImportError:
