@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 from django.db.models import F
 
+from sessions_app.engine.policy import Policy
 from sessions_app.engine.terms import OPEN_STATUSES, Lineage, Outcome, Phase, Status
 from sessions_app.models import Compaction
 from sessions_app.selectors.history import duration_s
@@ -14,6 +15,9 @@ from sessions_app.selectors.session_page import current_chunk, percent_done
 
 SHOWN_AFTER_END = timedelta(hours=1)
 PHASES = tuple(Phase)
+SIGNS_MISSED = 2.5
+"""A sign of life may come late; when the second in a row is due and not there, something is wrong."""
+
 GOOD = frozenset({Outcome.COMMITTED, Outcome.TRIMMED})
 NEUTRAL = frozenset({Outcome.SKIPPED, Outcome.CANCELLED})
 DOUBTFUL = frozenset({Outcome.STALE, Outcome.EMERGENCY})
@@ -72,6 +76,8 @@ class CompactionPanel:
     summariser: str
     summary_source: str
     warnings: tuple[str, ...]
+    last_sign_at: datetime | None = None  # of the worker that runs it
+    silent_after_s: float = 0  # so long after it none is a bad sign
     is_in_force: bool = True
     revert_to: int = 0  # the generation that was in force before; 0 for the whole history
     report: RetentionReport | None = None
@@ -80,6 +86,11 @@ class CompactionPanel:
     def is_draft(self) -> bool:
         """Whether it waits for somebody to commit or discard it."""
         return self.status == Status.DRAFTED
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether its worker, which tells now and then that it is there, has not done so for long."""
+        return self.last_sign_at is not None and (datetime.now(UTC) - self.last_sign_at).total_seconds() > self.silent_after_s
 
     @property
     def limit_s(self) -> float | None:
@@ -91,7 +102,8 @@ def panel(session_id: uuid.UUID | str) -> CompactionPanel | None:
     """The open attempt of a session, else the last that ended within the hour; one query over one session's attempts."""
     attempts = Compaction.objects.filter(session_id=session_id, lineage=Lineage.CONSOLE).defer("summary", "policy", "mechanical_state")
     attempts = attempts.select_related("parent").defer("parent__summary", "parent__policy", "parent__mechanical_state", "parent__retention")
-    last = attempts.annotate(in_force=F("session__active_console_id")).order_by("-attempt").first()
+    attempts = attempts.annotate(in_force=F("session__active_console_id"), heartbeat_s=F("policy__values__heartbeat_s"))
+    last = attempts.order_by("-attempt").first()
     if last is None:
         return None
     is_over = not last.is_open and last.status != Status.DRAFTED
@@ -139,6 +151,8 @@ def panel_of(compaction: Compaction) -> CompactionPanel:
         summariser=compaction.summariser,
         summary_source=compaction.summary_source,
         warnings=tuple(str(warning) for warning in compaction.warnings),
+        last_sign_at=compaction.heartbeat_at if compaction.status == Status.RUNNING else None,
+        silent_after_s=SIGNS_MISSED * (getattr(compaction, "heartbeat_s", None) or Policy().heartbeat_s),
     )
 
 

@@ -2,7 +2,7 @@
 
 import uuid
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -106,7 +106,7 @@ class PolicyPage:
     summarisers: tuple[SummariserRow, ...]
     windows: tuple[WindowRow, ...]
     places: tuple[PlaceRow, ...]
-    projects: tuple[tuple[uuid.UUID, str], ...]
+    projects: tuple[tuple[uuid.UUID, str, str], ...]  # id, name, and of those with the same name what tells them apart
     due: int  # sessions whose meters do not show the last change yet
 
     @property
@@ -158,9 +158,15 @@ def policy_page(place: Place) -> PolicyPage:
         summarisers=tuple(_summariser(name) for name in resolved.policy.summarisers),
         windows=tuple(_windows(place, resolved.policy)),
         places=tuple(_places(narrower)),
-        projects=tuple(Project.objects.order_by("name").values_list("pk", "name")[:MOST_PLACES]) if not place.scope_id else (),
+        projects=() if place.scope_id else tuple(_projects()),
         due=_due(place),
     )
+
+
+def _projects() -> Iterator[tuple[uuid.UUID, str, str]]:
+    found = list(Project.objects.order_by("name", "key").values_list("pk", "name", "key")[:MOST_PLACES])
+    named = Counter(name for _, name, _ in found)
+    return ((pk, name, key if named[name] > 1 else "") for pk, name, key in found)
 
 
 def own_values(place: Place) -> dict[str, object]:

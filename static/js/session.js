@@ -41,6 +41,10 @@ function tick() {
     const text = elapsed((Date.now() - Date.parse(element.dateTime)) / 1000);
     if (element.textContent !== text) element.textContent = text;
   }
+  for (const element of document.querySelectorAll("[data-silent-after]")) {
+    const silentMs = Date.now() - Date.parse(element.querySelector("time").dateTime);
+    element.hidden = silentMs < 1_000 * Number(element.dataset.silentAfter);
+  }
 }
 
 /** A link that loads a window again which was taken out of the page. */

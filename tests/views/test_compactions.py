@@ -1,9 +1,13 @@
 """Compacting from the page: preview, request, cancel, revert, ledger, events, raw records."""
 
+import re
+from datetime import UTC, datetime, timedelta
+
 import pytest
 from django.test import Client
 from django.urls import reverse
 
+from sessions_app.engine.terms import Status
 from sessions_app.models import Compaction, Event, Session
 from sessions_app.services.compactions.request import request
 from sessions_app.services.compactions.run import run_compaction
@@ -185,3 +189,22 @@ def test_a_form_that_stands_on_a_page_of_its_own_is_sent_as_a_form(support_page,
     address = url(name, long_session())
     assert "hx-post" not in support_page.get(address).content.decode().partition("<main")[2]
     assert f'hx-post="{address}"' in support_page.get(address, headers=FRAGMENT).content.decode()
+
+
+@pytest.mark.parametrize(("silent_s", "is_told"), [(3, False), (30, False), (45, True)])
+def test_a_worker_that_gives_no_sign_is_told_in_the_panel(support_page, support_actor, silent_s, is_told):
+    session = long_session()
+    attempt = request(actor=support_actor, session=session).compaction
+    last_sign = datetime.now(UTC) - timedelta(seconds=silent_s)
+    Compaction.objects.filter(pk=attempt.pk).update(status=Status.RUNNING, phase="summarise", heartbeat_at=last_sign)
+    html = support_page.get(url("session-detail", session)).content.decode()
+    told = re.search(r'<span class="warn" data-silent-after="37.5"( hidden)?', html)
+    assert told is not None
+    assert (told[1] is None) is is_told
+
+
+def test_an_attempt_that_waits_has_no_worker_to_hear_of(support_page, support_actor):
+    session = long_session()
+    attempt = request(actor=support_actor, session=session).compaction
+    Compaction.objects.filter(pk=attempt.pk).update(status=Status.WAITING_FOR_IDLE)
+    assert "data-silent-after" not in support_page.get(url("session-detail", session)).content.decode()

@@ -187,3 +187,13 @@ def test_the_page_says_how_many_meters_are_still_to_be_renewed(page):
     html = body(page.post(PAGE, {"cap_tokens": "90000"}, follow=True))
     assert "The meters of 25 sessions follow within minutes" in html
     assert "The meters of 25 sessions still show the trigger from before it" in html
+
+
+def test_projects_of_the_same_name_are_told_apart(client: Client, admin):
+    client.force_login(admin)
+    for key in ("/home/a/cli", "/home/b/cli", "/home/b/web"):
+        Project.objects.create(name=key.rsplit("/", 1)[1], key=key)
+    html = client.get(reverse("policy-installation")).content.decode()
+    assert "/home/a/cli" in html
+    assert "/home/b/cli" in html
+    assert "/home/b/web" not in html
