@@ -1,6 +1,6 @@
 """The plan of an attempt: where it cuts, what it folds, in which calls, within which budget. No text is read."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from itertools import takewhile
 
 import msgspec
@@ -57,7 +57,12 @@ def view_tokens(shapes: Sequence[EntryShape], checkpoint: Checkpoint | None) -> 
     """Estimated tokens of a view: its entries, and the messages that a plan adds itself. One pass."""
     held = in_view(shapes, checkpoint)
     cleared = checkpoint.cleared if checkpoint else frozenset()
-    return sum(PLACEHOLDER_TOKENS if shape.index in cleared else shape.tokens for shape in held) + added_tokens(checkpoint)
+    sizes = [PLACEHOLDER_TOKENS if shape.index in cleared else shape.tokens for shape in held] if cleared else _sizes(held)
+    return sum(sizes) + added_tokens(checkpoint)
+
+
+def _sizes(shapes: Iterable[EntryShape]) -> list[int]:
+    return [shape.tokens for shape in shapes]
 
 
 def added_tokens(checkpoint: Checkpoint | None) -> int:
@@ -102,9 +107,10 @@ def make(
     system_last = _system_last(shapes)
     start = max(previous.boundary_index if previous else 0, 0 if system_last is None else system_last + 1)
     tokens_before = view_tokens(shapes, previous)
-    links = link(shapes[start:])
+    foldable = shapes[start:]
+    links = link(foldable)
     chosen = boundaries.choose(
-        shapes[start:],
+        foldable,
         links=links,
         keep_tokens=_keep_tokens(policy, window, signal_tokens, tokens_before, manual=manual),
         floor_tokens=LEAST_BLOCK_TOKENS,
@@ -138,7 +144,7 @@ def _plan(
     pinned, excluded = _decided(shapes, previous, after_system, chosen.index)
     stays = {*carried, *pinned, *range(after_system)}
     folded, kept = _divide(shapes, previous, chosen.index, stays)
-    kept_tokens, span_tokens = _tokens(kept), _tokens(folded) + added_tokens(previous)
+    kept_tokens, span_tokens = sum(_sizes(kept)), sum(_sizes(folded)) + added_tokens(previous)
     block_tokens = block_budget(policy, window, span_tokens, kept_tokens, manual=manual)
     return Plan(
         boundary_index=chosen.index,
@@ -148,7 +154,7 @@ def _plan(
         carried=carried,
         pinned=pinned,
         excluded=excluded,
-        span=frozenset(shape.index for shape in folded),
+        span=frozenset([shape.index for shape in folded]),
         span_tokens=span_tokens,
         kept=len(kept),
         kept_tokens=kept_tokens,
@@ -164,7 +170,7 @@ def _rounds(folded: Sequence[EntryShape], links: Links, cut: int) -> Sequence[St
     sent = packing.as_sent(folded)
     if folded and (first := links.indexes[0]) == folded[0].index and cut - first == len(folded):
         # All that lies before the cut: where its rounds begin is known.
-        known = stretches_before(links, len(folded), (shape.tokens for shape in sent))
+        known = stretches_before(links, len(folded), _sizes(sent))
         if known is not None:
             return known
     return group_rounds(sent)
@@ -177,10 +183,6 @@ def tail_start(shapes: Sequence[EntryShape], policy: Policy, window: int) -> int
     while position and (left := left - (shapes[position - 1].tokens if shapes[position - 1].is_sent else 0)) >= 0:
         position -= 1
     return min(position, boundaries.latest_cut(shapes, policy.protected_messages))
-
-
-def _tokens(shapes: Sequence[EntryShape]) -> int:
-    return sum(shape.tokens for shape in shapes)
 
 
 def _keep_tokens(policy: Policy, window: int, signal_tokens: int, tokens_before: int, *, manual: bool) -> int:
@@ -196,7 +198,9 @@ def _divide(
     shapes: Sequence[EntryShape], previous: Checkpoint | None, cut: int, stays: Collection[int]
 ) -> tuple[list[EntryShape], list[EntryShape]]:
     """What leaves the view, and what stands in the next one."""
-    folded = [shape for shape in in_view(shapes[:cut], previous) if shape.index not in stays]
+    folded = in_view(shapes[:cut], previous)
+    if stays:
+        folded = [shape for shape in folded if shape.index not in stays]
     return folded, [shape for shape in (*(shapes[index] for index in sorted(stays)), *shapes[cut:]) if shape.is_sent]
 
 

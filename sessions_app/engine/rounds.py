@@ -72,7 +72,9 @@ def link(shapes: Sequence[EntryShape], *, midway: bool = False) -> Links:
         scan = _Scan(len(shapes), midway=midway, answered={})
         scan.read(shapes)
     sent = bytes([shape.role is not _NOTICE and not shape.off_branch for shape in shapes])
-    tokens = map(mul, [shape.tokens for shape in shapes], sent)
+    tokens: Iterable[int] = [shape.tokens for shape in shapes]
+    if 0 in sent:
+        tokens = map(mul, tokens, sent)
     return Links(
         starts=scan.starts,
         reach=scan.reach,

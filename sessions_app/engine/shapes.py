@@ -56,7 +56,7 @@ def shape_of(entry: Entry) -> EntryShape:
 def in_view(shapes: Sequence[EntryShape], checkpoint: Checkpoint | None) -> list[EntryShape]:
     """The shapes of a whole history that stand in a view, in the order of the history. It costs what the view holds."""
     if checkpoint is None:
-        return [shape for shape in shapes if shape.is_sent]
+        return [shape for shape in shapes if shape.role is not _NOTICE and not shape.off_branch]
     singles, ranges = checkpoint.places()
     held: list[EntryShape] = []
     after = 0  # first position that no place before has covered
