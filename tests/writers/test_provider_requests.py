@@ -2,6 +2,7 @@
 
 import base64
 import json
+import re
 
 from sessions_app.engine import view
 from sessions_app.engine.entries import Part
@@ -61,3 +62,59 @@ def test_arguments_that_are_no_object_still_make_a_request():
     called = list(anthropic_messages(view.build(story.entries, None), load))[1]
     assert [block["input"] for block in called["content"]] == [{"input": "not json"}, {"input": [1]}, {}]
     assert json.dumps(called)
+
+
+LEGAL_ID, LEGAL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,40}"), re.compile(r"[a-zA-Z0-9_-]{1,64}")
+
+
+def odd_calls() -> list[Part]:
+    """Calls as other agents write them down, each of which a provider refuses."""
+    names = ["mcp.files/read file", "", "n" * 90, "Bash", "Bash"]
+    ids = ["fc_1|call:2", "", "call_" + "x" * 300, "again", "call_0"]
+    return [Part(kind=PartKind.CALL, name=name, text="{}", call_id=call_id) for name, call_id in zip(names, ids, strict=True)]
+
+
+def with_odd_calls():
+    story = Story().user()
+    for _ in range(2):  # all ids are used a second time
+        for call in odd_calls():
+            story.add(Role.ASSISTANT, Kind.CALL, call)
+            story.add(Role.USER, Kind.RESULT, Part(kind=PartKind.RESULT, text="ok", call_id=call.call_id))
+    return view.build(story.user("Go on.").entries, None)
+
+
+def test_whatever_a_call_was_named_its_request_is_one_that_anthropic_takes():
+    blocks = [block for message in anthropic_messages(with_odd_calls(), load) for block in message["content"]]
+    calls = [block for block in blocks if block["type"] == "tool_use"]
+    ids = [call["id"] for call in calls]
+    assert ids == [block["tool_use_id"] for block in blocks if block["type"] == "tool_result"]
+    assert len(set(ids)) == len(ids) == 10
+    assert all(LEGAL_ID.fullmatch(one) for one in ids)
+    assert all(LEGAL_NAME.fullmatch(call["name"]) for call in calls)
+    assert (calls[3]["id"], calls[3]["name"], calls[0]["name"]) == ("again", "Bash", "mcp_files_read_file")
+
+
+def test_and_one_that_openai_takes():
+    messages = list(openai_messages(with_odd_calls(), load))
+    calls = [call for message in messages for call in message.get("tool_calls", [])]
+    assert [call["id"] for call in calls] == [message["tool_call_id"] for message in messages if message["role"] == "tool"]
+    assert len({call["id"] for call in calls}) == 10
+    assert all(LEGAL_ID.fullmatch(call["id"]) and LEGAL_NAME.fullmatch(call["function"]["name"]) for call in calls)
+
+
+def test_a_longer_history_names_the_calls_that_it_begins_with_as_before():
+    messages = with_odd_calls()
+    assert list(anthropic_messages(messages, load))[:9] == list(anthropic_messages(messages[:9], load))
+
+
+def test_no_text_without_a_letter_is_sent_and_no_message_without_anything():
+    story = Story().user("Go.").says(" \n").user("Go on.").calls("c").result("c", words="\n").calls("d").result("d", words="")
+    story.add(Role.ASSISTANT, Kind.THINKING, Part(kind=PartKind.THINKING, text="Hm.")).user("And?")
+    messages = view.build(story.entries, None)
+    sent = list(anthropic_messages(messages, load))
+    assert all(message["content"] for message in sent)
+    texts = [block["text"] for message in sent for block in message["content"] if block["type"] == "text"]
+    assert texts == ["Go.", "Go on.", "And?"]
+    assert [block["content"] for message in sent for block in message["content"] if block["type"] == "tool_result"] == [[], []]
+    told = list(openai_messages(messages, load))
+    assert all(message.get("content") or message.get("tool_calls") or message["role"] == "tool" for message in told)
