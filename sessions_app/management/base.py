@@ -16,7 +16,7 @@ from sessions_app.management.output import Output, error_document, leave_quietly
 from sessions_app.management.preflight import check_data_directory, prepare_database
 from sessions_app.models import Project, Session
 from sessions_app.permissions import Action, access_session, command_actor, require, unknown_session
-from sessions_app.selectors.memory import projects_like
+from sessions_app.selectors.memory import project_names, projects_like
 from sessions_app.selectors.short_ids import session_ids_like
 
 
@@ -169,7 +169,9 @@ def project_named(named: str) -> Project:
         keys = ", ".join(project.key for project in found[:5])
         raise CommandFailure(f"“{named}” stands for several projects: {keys}. Nothing was done.", Exit.USAGE, field="project")
     if not found:
-        raise CommandFailure(f"There is no project {named[:60]!r}. Nothing was done.", Exit.NOT_FOUND, field="project")
+        known = ", ".join(project_names())
+        message = f"There is no project {named[:60]!r}. Nothing was done." + (f" Some that there are: {known}." if known else "")
+        raise CommandFailure(message, Exit.NOT_FOUND, field="project")
     return found[0]
 
 

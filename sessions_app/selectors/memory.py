@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 import msgspec
-from django.db.models import Count, QuerySet
+from django.db.models import Count, Q, QuerySet
 
 from sessions_app.engine.flush import ArchiveReason, MemorySafety, Receipt, ReceiptMode, ReceiptStatus, safety_of
 from sessions_app.engine.flush_candidates import MemoryKind
@@ -104,11 +104,17 @@ def project_of(project_id: uuid.UUID) -> Project | None:
 
 
 def projects_like(text: str) -> list[Project]:
-    """Projects with this name, key or id; a name need not be unique. At most ten."""
+    """Projects with this name, key or id, else those whose name differs only in its capitals; a name need not be unique. At most ten."""
     try:
         return list(Project.objects.filter(pk=uuid.UUID(text)))
     except ValueError:
-        return list((Project.objects.filter(name=text) | Project.objects.filter(key=text)).order_by("key")[:10])
+        exact = Project.objects.filter(Q(name=text) | Q(key=text))
+        return list(exact.order_by("key")[:10]) or list(Project.objects.filter(name__iexact=text).order_by("key")[:10])
+
+
+def project_names() -> list[str]:
+    """Names of the projects that there are, in their order; at most ten."""
+    return list(Project.objects.order_by("name").values_list("name", flat=True).distinct()[:10])
 
 
 def memory_page(project: Project, filters: MemoryFilters) -> MemoryPage:

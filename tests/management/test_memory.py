@@ -22,7 +22,7 @@ def _queue_of_nobody(monkeypatch):
 def test_the_facts_of_a_project_named_by_its_name_key_or_id(support_actor):
     session = session_with()
     compacted(session, support_actor)
-    for named in ("Payments", str(project().pk)):
+    for named in ("Payments", "payments", str(project().pk)):
         out, _, end = run("memory", named)
         assert end == Exit.OK
         assert out.count("\n") == 6
@@ -40,6 +40,8 @@ def test_a_project_that_there_is_not_or_more_than_once():
     assert missing.value.end == Exit.NOT_FOUND
     Project.objects.create(key="one", name="Twin")
     Project.objects.create(key="two", name="Twin")
+    with pytest.raises(CommandFailure, match=r"Nothing was done. Some that there are: Twin\.$"):
+        run("memory", "Nowhere")
     with pytest.raises(CommandFailure, match="several projects: one, two"):
         run("memory", "Twin")
     with pytest.raises(CommandFailure, match="Name a project"):

@@ -41,8 +41,12 @@ class Command(ConsoleCommand):
         decides = options["commit"] or options["discard"] or options["edit"] is not None
         session, compaction_id = self._find(options["draft"], Action.DRAFT if decides else Action.READ)
         if options["edit"] is not None:
+            read = draft_page(session, compaction_id, None)
             saved = drafts.edit(actor=self.actor, session=session, compaction_id=compaction_id, text=_text_of(options["edit"]))
-            self.out.note(f"Saved as version {saved.version}. Nothing is committed yet.", version=saved.version)
+            if read is not None and saved.version == read.latest.version:
+                self.out.note(f"Version {saved.version} says this already. Nothing was saved.", version=saved.version)
+            else:
+                self.out.note(f"Saved as version {saved.version}. Nothing is committed yet.", version=saved.version)
         elif options["commit"]:
             return self._ended(
                 drafts.commit_draft(actor=self.actor, session=session, compaction_id=compaction_id, version=options["version_number"])
