@@ -109,7 +109,7 @@ def test_a_draft_whose_entries_were_rewound_ends_as_stale_with_a_code_of_its_own
 
 def test_a_draft_that_another_commit_made_stale_is_said_to_be_none(draft, support_actor):
     committed(support_actor, draft.session)
-    with pytest.raises(CommandFailure, match="a1 is no draft that waits: it is stale. Nothing was changed."):
+    with pytest.raises(CommandFailure, match=r"a1 is no draft that waits: it is stale\. Nothing was changed\."):
         run("draft", part_of(draft), commit=True)
 
 
