@@ -5,7 +5,7 @@ from collections.abc import Generator, Sequence
 import msgspec
 
 from sessions_app.engine import block as blocks
-from sessions_app.engine import clearing, overrides, settled, verification
+from sessions_app.engine import clearing, overrides, settled, unreadable, verification
 from sessions_app.engine import plan as planning
 from sessions_app.engine import summary as summaries
 from sessions_app.engine.boundary import IllegalBoundary
@@ -143,6 +143,7 @@ class _Attempt:
         self._rungs: list[RungReport] = []
         self._shapes = clearing.as_cleared(task.shapes, task.previous)
         self._previous_summary = reading.redact(task.previous_summary)
+        self._unread = [] if self._previous_summary.strip() else unreadable.covered(task.shapes, task.previous)
         self._summarising = Summarising(
             reading,
             task.summarisers,
@@ -229,6 +230,7 @@ class _Attempt:
     def carry_out(self, plan: Plan) -> Generator[Step, None, Result]:
         """Summarises what the plan folds, or trims it where no summary comes about or makes room."""
         task = self._task
+        self._tell_unread()
         result: Result
         if task.trigger is Trigger.OVERFLOW:
             result = self.trim(plan)
@@ -256,8 +258,16 @@ class _Attempt:
             yield _planned_by(result, chunk_count=len(plan.chunks))
         return (yield from self.verify(result))
 
+    def _tell_unread(self) -> None:
+        """Tells anew what the checkpoint before stands for, where its own summary can't be read: it must not be lost with it."""
+        if self._unread and not self._previous_summary and self._task.previous is not None:
+            budget = self._task.policy.summary_max_tokens
+            told = unreadable.told_anew(self.reading, self._unread, self._task.previous.boundary_index, budget)
+            self._previous_summary = self._summarising.previous_summary = told
+
     def trim(self, plan: Plan) -> Commit | Ended:
         """The plan without a summary; where that leaves too much, everything but the last round."""
+        self._tell_unread()
         trimmed = self._trimmed(plan)
         if trimmed.tokens_after > self._task.target_tokens and self._task.boundary is None:
             further = self.plan(force=True)
@@ -323,7 +333,8 @@ class _Attempt:
         )
 
     def _final(self, made: Commit, warnings: tuple[str, ...] = ()) -> Commit:
-        warnings = (*warnings, *_redaction_warning(self.reading.redactions))
+        unread = (unreadable.warning(len(self._unread)),) if self._unread else ()
+        warnings = (*warnings, *unread, *_redaction_warning(self.reading.redactions))
         return msgspec.structs.replace(made, warnings=warnings, rungs=tuple(self._rungs), tried=tuple(self._summarising.tried))
 
     def _report(self, rung: Rung, before: int, after: int, entries: int, note: str = "") -> None:

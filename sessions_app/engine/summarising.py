@@ -86,6 +86,10 @@ class Reading:
         """The chunk's entries that leave the view; everything up to `last` is read on the way."""
         return tuple(entry for entry in self._read(last) if entry.index in plan.span and chunk.first <= entry.index <= chunk.last)
 
+    def taken(self, wanted: Collection[int], last: int) -> tuple[Entry, ...]:
+        """The entries of these indexes; everything up to `last` is read on the way."""
+        return tuple(entry for entry in self._read(last) if entry.index in wanted)
+
     def state(self, plan: Plan) -> MechanicalState:
         """What code knows of everything before the boundary."""
         return self.state_before(plan.boundary_index)
@@ -166,7 +170,7 @@ class Summarising:
         self._summarisers = summarisers
         self._policy = policy
         self._grounded = grounded  # looks up in what was read what a text claims
-        self._previous_summary = previous_summary
+        self.previous_summary = previous_summary
         self._instructions = instructions
         self._force = force
         self._replaced_tokens = 0
@@ -204,7 +208,7 @@ class Summarising:
         return SummaryRequest(
             entries=entries,
             partial_summaries=tuple(partials),
-            previous_summary=self._previous_summary if final else "",
+            previous_summary=self.previous_summary if final else "",
             state=self._reading.state(plan) if final else None,
             instructions=self._instructions,
             standing_instructions=self._policy.standing_instructions,
