@@ -5,6 +5,7 @@ from collections.abc import Collection, Sequence
 
 import msgspec
 
+from sessions_app.engine.calibration import NONE, Calibration
 from sessions_app.engine.policy import Policy
 from sessions_app.engine.rounds import Links, Round, Starts, link, messages_of_round, pending, round_starts, rounds_of
 from sessions_app.engine.shapes import EntryShape
@@ -34,10 +35,10 @@ class IllegalBoundary(ValueError):  # noqa: N818  it says what is the matter wit
     """A boundary that a person asked for would break the history. The text says what it would split."""
 
 
-def keep_budget(policy: Policy, window: int, signal_tokens: int, *, manual: bool) -> int:
-    """How many tokens may stay verbatim."""
+def keep_budget(policy: Policy, window: int, signal_tokens: int, *, manual: bool, calibration: Calibration = NONE) -> int:
+    """How much may stay verbatim, as the estimate of entries."""
     budget = int(policy.keep_recent_fraction * policy.trigger_tokens(window))
-    return min(budget, int(MANUAL_KEEP_FRACTION * signal_tokens)) if manual else budget
+    return calibration.estimate(min(budget, int(MANUAL_KEEP_FRACTION * signal_tokens)) if manual else budget)
 
 
 def choose(

@@ -1,5 +1,8 @@
 """What a session's measurements say of its estimates: a factor for what entries hold, and a constant for what they do not.
 
+What a policy allows (trigger, target, what is kept) is tokens of requests, as a provider measures them; what a plan adds up is
+estimates of entries. They are compared through a calibration, and where there is none as they are.
+
 A provider's vocabulary is not the estimator's, and every request holds what no entry does: system prompt and tools. So a
 prompt is taken to be `overhead + factor × estimate`. The factor comes from how much prompts grew against how much their
 estimates did, where the constant cancels out; it alone is a comparison of like with like. Nothing here changes what is
@@ -44,6 +47,21 @@ class Calibration(msgspec.Struct, frozen=True, kw_only=True):
     def request(self, view_estimate: int) -> int:
         """What a whole request with this view would measure."""
         return self.overhead + self.tokens(view_estimate)
+
+    def estimate(self, tokens: int) -> int:
+        """The estimate of entries that take so many tokens of a request: the inverse of `tokens`."""
+        return int(tokens / self.factor)
+
+    def view_within(self, tokens: int) -> int:
+        """The largest estimate of a view whose whole request stays within so many tokens; 0 where no view does."""
+        return max(0, self.estimate(tokens - self.overhead))
+
+    def after(self, signal_tokens: int, before: int, after: int) -> int:
+        """What a request would measure once a view's estimate has gone from `before` to `after`.
+
+        A signal may hold what no entry does, known or not: it stays, and only what leaves the view goes.
+        """
+        return max(self.request(after), signal_tokens - self.tokens(before - after))
 
 
 NONE = Calibration()

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterable, Sequence
 from itertools import takewhile
+from typing import NamedTuple
 
 import msgspec
 
@@ -9,6 +10,7 @@ from sessions_app.engine import boundary as boundaries
 from sessions_app.engine import chunks as packing
 from sessions_app.engine.block import SUMMARY_SHARE
 from sessions_app.engine.boundary import Boundary
+from sessions_app.engine.calibration import NONE, Calibration
 from sessions_app.engine.chunks import Chunk
 from sessions_app.engine.clearing import PLACEHOLDER_TOKENS
 from sessions_app.engine.counting import ENTRY_OVERHEAD, estimate_text
@@ -98,21 +100,26 @@ def make(
     manual: bool,
     force: bool,
     wanted: int | None = None,
+    calibration: Calibration = NONE,
 ) -> Plan | SkipReason:
     """The plan for a history of which `shapes` is the whole, and `previous` the checkpoint in force.
 
     What that one's view still holds is folded or carried again; what it says is pinned stays, what it says is excluded
-    counts as off the branch (`overrides.without`). Raises `IllegalBoundary` where `wanted` splits a round.
+    counts as off the branch (`overrides.without`). Raises `IllegalBoundary` where `wanted` splits a round. Its numbers are
+    estimates; `calibration` tells how much of them the policy's budgets allow.
     """
     system_last = _system_last(shapes)
-    start = max(previous.boundary_index if previous else 0, 0 if system_last is None else system_last + 1)
+    after_system = 0 if system_last is None else system_last + 1
+    start = max(previous.boundary_index if previous else 0, after_system)
     tokens_before = view_tokens(shapes, previous)
+    pinned = [shapes[index] for index in previous.pinned if index < len(shapes)] if previous else []
+    floor = sum(_sizes(shape for shape in (*shapes[:after_system], *pinned) if shape.is_sent))
     foldable = shapes[start:]
     links = link(foldable)
     chosen = boundaries.choose(
         foldable,
         links=links,
-        keep_tokens=_keep_tokens(policy, window, signal_tokens, tokens_before, manual=manual),
+        keep_tokens=_keep_tokens(policy, window, signal_tokens, tokens_before, floor, calibration, manual=manual),
         floor_tokens=LEAST_BLOCK_TOKENS,
         protected_messages=policy.protected_messages,
         wanted=wanted,
@@ -121,8 +128,19 @@ def make(
     )
     if isinstance(chosen, SkipReason):
         return chosen
-    plan = _plan(shapes, links, chosen, previous, system_last, tokens_before, policy, window, summariser_window, manual=manual or force)
+    budgets = _Budgets(policy, window, summariser_window, calibration, manual or force)
+    plan = _plan(shapes, links, chosen, previous, system_last, tokens_before, budgets)
     return plan if plan.block_tokens >= LEAST_BLOCK_TOKENS else SkipReason.NON_HISTORY_ENVELOPE_EXHAUSTS_BUDGET
+
+
+class _Budgets(NamedTuple):
+    """What the parts of a plan are measured by."""
+
+    policy: Policy
+    window: int
+    summariser_window: int
+    calibration: Calibration
+    is_manual: bool
 
 
 def _plan(
@@ -132,11 +150,7 @@ def _plan(
     previous: Checkpoint | None,
     system_last: int | None,
     tokens_before: int,
-    policy: Policy,
-    window: int,
-    summariser_window: int,
-    *,
-    manual: bool,
+    budgets: "_Budgets",
 ) -> Plan:
     """The plan of a cut, whatever is left for its block."""
     after_system = 0 if system_last is None else system_last + 1
@@ -145,7 +159,8 @@ def _plan(
     stays = {*carried, *pinned, *range(after_system)}
     folded, kept = _divide(shapes, previous, chosen.index, stays)
     kept_tokens, span_tokens = sum(_sizes(kept)), sum(_sizes(folded)) + added_tokens(previous)
-    block_tokens = block_budget(policy, window, span_tokens, kept_tokens, manual=manual)
+    policy = budgets.policy
+    block_tokens = block_budget(policy, budgets.window, span_tokens, kept_tokens, manual=budgets.is_manual, calibration=budgets.calibration)
     return Plan(
         boundary_index=chosen.index,
         boundary_source_id=chosen.source_id,
@@ -161,7 +176,7 @@ def _plan(
         tokens_before=tokens_before,
         block_tokens=block_tokens,
         summary_tokens=min(policy.summary_max_tokens, int(block_tokens * SUMMARY_SHARE)),
-        chunks=tuple(packing.pack(_rounds(folded, links, chosen.index), summariser_window, policy.max_summary_calls)),
+        chunks=tuple(packing.pack(_rounds(folded, links, chosen.index), budgets.summariser_window, policy.max_summary_calls)),
     )
 
 
@@ -176,19 +191,28 @@ def _rounds(folded: Sequence[EntryShape], links: Links, cut: int) -> Sequence[St
     return group_rounds(sent)
 
 
-def tail_start(shapes: Sequence[EntryShape], policy: Policy, window: int) -> int:
+def tail_start(shapes: Sequence[EntryShape], policy: Policy, window: int, calibration: Calibration = NONE) -> int:
     """Index of the first of the latest entries that an automatic compaction leaves alone, wherever it may cut."""
-    left = boundaries.keep_budget(policy, window, 0, manual=False)
+    left = boundaries.keep_budget(policy, window, 0, manual=False, calibration=calibration)
     position = len(shapes)
     while position and (left := left - (shapes[position - 1].tokens if shapes[position - 1].is_sent else 0)) >= 0:
         position -= 1
     return min(position, boundaries.latest_cut(shapes, policy.protected_messages))
 
 
-def _keep_tokens(policy: Policy, window: int, signal_tokens: int, tokens_before: int, *, manual: bool) -> int:
-    """How much of the view may stay, by estimate."""
-    keep_tokens = boundaries.keep_budget(policy, window, signal_tokens, manual=manual)
-    if not manual and signal_tokens > tokens_before:
+def _keep_tokens(
+    policy: Policy, window: int, signal_tokens: int, tokens_before: int, floor_tokens: int, calibration: Calibration, *, manual: bool
+) -> int:
+    """How much of the view may stay, by estimate, beside the `floor_tokens` that never leave it."""
+    keep_tokens = boundaries.keep_budget(policy, window, signal_tokens, manual=manual, calibration=calibration)
+    if manual:
+        return keep_tokens
+    if calibration.prompts:
+        # Neither tools nor pins can be folded: where they are much, the tail gives way, so that the view comes down to its target.
+        between = calibration.estimate(policy.target_tokens(window)) - keep_tokens
+        for_block = max(min(_wanted_block(policy), between), LEAST_BLOCK_TOKENS)
+        return max(0, min(keep_tokens, calibration.view_within(policy.target_tokens(window)) - for_block - floor_tokens))
+    if signal_tokens > tokens_before:
         # What fills the view is more than its estimate says: kept by estimate, all of it might stay.
         return keep_tokens * tokens_before // signal_tokens
     return keep_tokens
@@ -229,11 +253,15 @@ def _carried_again(shapes: Sequence[EntryShape], previous: Checkpoint | None, cu
     return tuple(position for position in boundaries.turn_message(shapes, cut) if previous.holds(position))
 
 
-def block_budget(policy: Policy, window: int, span_tokens: int, kept_tokens: int, *, manual: bool) -> int:
+def block_budget(policy: Policy, window: int, span_tokens: int, kept_tokens: int, *, manual: bool, calibration: Calibration = NONE) -> int:
     """Tokens of the block: by default what its summary is a fit share of, more for a long span, less for a short one.
 
     It never takes more than half of what it replaces, and, when nobody asked for it, no more than the target leaves.
     """
-    wanted = max(int(policy.summary_max_tokens / SUMMARY_SHARE), span_tokens // 10)
-    budget = min(wanted, max(span_tokens // 2, LEAST_BLOCK_TOKENS), policy.target_tokens(window))
-    return max(budget, LEAST_BLOCK_TOKENS) if manual else min(budget, policy.target_tokens(window) - kept_tokens)
+    target = calibration.view_within(policy.target_tokens(window))
+    budget = min(max(_wanted_block(policy), span_tokens // 10), max(span_tokens // 2, LEAST_BLOCK_TOKENS), target)
+    return max(budget, LEAST_BLOCK_TOKENS) if manual else min(budget, target - kept_tokens)
+
+
+def _wanted_block(policy: Policy) -> int:
+    return int(policy.summary_max_tokens / SUMMARY_SHARE)
