@@ -4,6 +4,7 @@ import uuid
 from dataclasses import dataclass
 from datetime import timedelta
 
+import structlog
 from django.db import IntegrityError, transaction
 from django.db.models import QuerySet
 from django.db.models.functions import Coalesce, Now
@@ -13,13 +14,15 @@ from sessions_app.engine.entries import Part
 from sessions_app.engine.terms import Kind, PartKind, Role, Status
 from sessions_app.events import log
 from sessions_app.events.types import EventType
-from sessions_app.models import Compaction, Entry, Session, SessionStatus, Turn, TurnStatus
+from sessions_app.models import Compaction, Entry, EventResult, Session, SessionStatus, Turn, TurnStatus
 from sessions_app.selectors import plans
 from sessions_app.services.compactions.lease import LEASE_S, LeaseLost
 from sessions_app.services.compactions.request import start_waiting
 from sessions_app.services.compactions.step_events import WORKER
 from sessions_app.services.turns.appending import Draft, append, text_part
 from sessions_app.services.turns.transitions import move
+
+logger = structlog.get_logger(__name__)
 
 NO_TOOLS = "This call was not carried out: a session that is held here has no tools."
 
@@ -33,24 +36,55 @@ class TurnClaim:
     token: uuid.UUID
 
 
+UNDELIVERABLE = (
+    "No answer. The message can't be added to the session: what is stored of it does not fit together. Nothing was changed. "
+    "An admin can have it set right by “manage.py doctor --repair”; then try again."
+)
+
+
 def claim(session_id: uuid.UUID) -> TurnClaim | None:
     """Delivers the first queued message of a session: it becomes an entry, and its turn is the caller's.
 
     None when there is none, a turn runs, or a compaction does: the end of each looks again. A task that comes twice finds
-    that, too.
+    that, too. None as well where the message can't be added at all: its turn has failed then, and says so.
     """
-    try:
-        with transaction.atomic():
-            session = Session.objects.select_for_update(no_key=True).filter(pk=session_id).first()
-            if session is None or _is_held(session):
-                return None
-            turns = Turn.objects.filter(session_id=session_id)
-            turn = turns.filter(status=TurnStatus.QUEUED).order_by("number").first()
-            if turn is None or turns.filter(status=TurnStatus.RUNNING).exists():
-                return None
-            return _deliver(session, turn)
-    except IntegrityError:
-        return None  # where rows can't be locked, the constraint decides
+    for is_second in (False, True):
+        try:
+            with transaction.atomic():
+                session = Session.objects.select_for_update(no_key=True).filter(pk=session_id).first()
+                if session is None or _is_held(session):
+                    return None
+                turns = Turn.objects.filter(session_id=session_id)
+                turn = turns.filter(status=TurnStatus.QUEUED).order_by("number").first()
+                if turn is None or turns.filter(status=TurnStatus.RUNNING).exists():
+                    return None
+                return _deliver(session, turn)
+        except IntegrityError:
+            # Where rows can't be locked, the constraint decides who delivers. Whoever comes second finds that turn running, or over.
+            if is_second:
+                logger.exception("turn_not_delivered", session=str(session_id))
+    _refuse(session_id)
+    return None
+
+
+def _refuse(session_id: uuid.UUID) -> None:
+    """Ends the first queued turn, whose message there is no place for. What waits behind it is tried when it is tried again."""
+    with transaction.atomic():
+        session = Session.objects.select_for_update(no_key=True).get(pk=session_id)
+        turns = Turn.objects.filter(session_id=session_id)
+        turn = turns.filter(status=TurnStatus.QUEUED).order_by("number").first()
+        if turn is None or turns.filter(status=TurnStatus.RUNNING).exists():
+            return
+        move(turn.pk, TurnStatus.FAILED, reason="not_delivered", explanation=UNDELIVERABLE, finished_at=Now())
+        log.append(
+            log.session_stream(session.pk),
+            EventType.TURN_FAILED,
+            actor=WORKER,
+            result=EventResult.FAILED,
+            target=("turn", str(turn.pk)),
+            reason="not_delivered",
+            payload={"turn": turn.number},
+        )
 
 
 def _is_held(session: Session) -> bool:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import msgspec
 from django.db import transaction
-from django.db.models.functions import Now
+from django.db.models.functions import Coalesce, Now
 
 from sessions_app.engine.entries import Part, Usage
 from sessions_app.engine.terms import OPEN_STATUSES, Kind, PartKind, Role
@@ -65,12 +65,14 @@ def end(turn_id: uuid.UUID, ended: TurnEnd, *, token: uuid.UUID | None = None, a
         if session is None or turn is None:
             return False
         usage = ended.answer.usage if ended.answer else None
-        columns = {
+        columns: dict[str, object] = {
             "reason": _reason(turn, ended),
             "explanation": ended.explanation,
             "usage": msgspec.to_builtins(usage),
             "finished_at": Now(),
         }
+        if ended.answer:
+            columns["answered_at"] = Coalesce("answered_at", Now())
         if not move(turn_id, ended.status, token=token, answer_text="", answer_index=session.entry_count, **columns):
             return False
         append(session, _entries(turn, ended), actor=WORKER)
@@ -110,7 +112,7 @@ def _entries(turn: Turn, ended: TurnEnd) -> Sequence[Draft]:
     """What the end adds to the history: the answer, or as much as came of it, and a notice where there is something to say."""
     entries = _answer_entries(turn, ended.answer) if ended.answer else []
     partial = turn.answer_text if not ended.answer else ""
-    if partial and ended.status is TurnStatus.CANCELLED:
+    if partial.strip() and ended.status is TurnStatus.CANCELLED:
         # What a person has read stays part of the conversation.
         entries.append(_said(turn, (text_part(partial),), annex={"interrupted": True}))
         partial = ""
@@ -124,7 +126,7 @@ def _entries(turn: Turn, ended: TurnEnd) -> Sequence[Draft]:
 
 
 def _answer_entries(turn: Turn, answer: ModelAnswer) -> list[Draft]:
-    entries = [_said(turn, (text_part(answer.text),), answer=answer)] if answer.text else []
+    entries = [_said(turn, (text_part(answer.text),), answer=answer)] if answer.text.strip() else []
     if answer.calls:
         parts = tuple(
             Part(kind=PartKind.CALL, name=storable(call.name), call_id=storable(call.call_id), text=storable(call.arguments))

@@ -1,10 +1,13 @@
 """Running one turn: deliver its message, compact where that is due, send the view, and store the answer."""
 
+import time
 import uuid
 from collections.abc import Callable
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeVar
 
 import structlog
+from django.db import InterfaceError, OperationalError, connection, transaction
+from django.db.models import F
 
 from sessions_app.engine import view
 from sessions_app.engine.entries import Checkpoint
@@ -34,6 +37,8 @@ ANSWER_S = 900
 """How long one request to a provider may take."""
 
 MAX_ANSWER_TOKENS = 8_192
+PAUSES_S = (0.5, 2, 5, 10)
+"""Between tries to store how a turn ended; together less than its lease lasts."""
 
 
 class MakeClient(Protocol):
@@ -58,16 +63,34 @@ def run_turn(
     try:
         with TurnKeeper(held, incoming, must_end) as keeper:
             ended = _ended(_Turn(held, incoming, keeper, must_end, make_client))
-        incoming.store()
+        if ended is not None and ended.answer is None:
+            _again(incoming.store)  # what had come of it stands in its end
     except LeaseLost:
         ended = None
     except Exception as error:
         logger.exception("turn_failed", turn=str(held.turn_id))
         ended = _failed(type(error).__name__, f"It failed on something unforeseen ({type(error).__name__}; the log says where).")
-    if ended is not None and not end(held.turn_id, ended, token=held.token):
+    if ended is not None and not _again(lambda: end(held.turn_id, ended, token=held.token)):
         logger.warning("turn_not_ours_any_more", turn=str(held.turn_id), status=ended.status)
     _index(session_id)
     return True
+
+
+_Done = TypeVar("_Done")
+
+
+def _again(do: Callable[[], _Done]) -> _Done:
+    """What is written at the end of a turn is an answer that was paid for: a database that is away for a moment must not cost it."""
+    for pause_s in PAUSES_S:
+        try:
+            return do()
+        except (OperationalError, InterfaceError):
+            if connection.in_atomic_block:
+                raise
+            logger.warning("turn_end_not_stored_yet", exc_info=True)
+            connection.close()
+            time.sleep(pause_s)
+    return do()
 
 
 class _Turn(NamedTuple):
@@ -152,7 +175,7 @@ def _ask(turn: _Turn, plan: Checkpoint | None) -> ModelAnswer:
         timeout_s=ANSWER_S,
         on_text=turn.incoming.add,
     )
-    if not answer.text and not answer.calls:
+    if not answer.text.strip() and not answer.calls:
         raise refused(Refusal.OVERFLOW if answer.stop is StopReason.OVERFLOW else Refusal.UNAVAILABLE)
     return answer
 
@@ -170,10 +193,10 @@ def _note_request(held: TurnClaim, session: Session, messages: tuple[ViewMessage
     """Writes down what is about to be sent; and, the first time that a checkpoint's view is, that it is."""
     checkpoint_id = session.active_console_id if is_durable else None
     is_first = checkpoint_id is not None and not Turn.objects.filter(session=session, compaction_id=checkpoint_id).exists()
-    calls = Turn.objects.values_list("calls", flat=True).get(pk=held.turn_id)
-    claims.write(held, view_hash=view.view_hash(messages), compaction_id=checkpoint_id, calls=calls + 1)
-    if is_first and checkpoint_id is not None:
-        append_step(checkpoint_id, EventType.COMPACTION_REPLAYED, status="replayed")
+    with transaction.atomic():
+        claims.write(held, view_hash=view.view_hash(messages), compaction_id=checkpoint_id, calls=F("calls") + 1)
+        if is_first and checkpoint_id is not None:
+            append_step(checkpoint_id, EventType.COMPACTION_REPLAYED, status="replayed")
 
 
 def _index(session_id: uuid.UUID) -> None:

@@ -5,7 +5,7 @@ import uuid
 from sessions_app.models import Turn, TurnStatus
 
 TRANSITIONS: dict[TurnStatus, frozenset[TurnStatus]] = {
-    TurnStatus.QUEUED: frozenset({TurnStatus.RUNNING, TurnStatus.WITHDRAWN}),
+    TurnStatus.QUEUED: frozenset({TurnStatus.RUNNING, TurnStatus.WITHDRAWN, TurnStatus.FAILED}),
     TurnStatus.RUNNING: frozenset({TurnStatus.COMPLETED, TurnStatus.FAILED, TurnStatus.CANCELLED}),
 }
 """From → to. A status that is no key here is terminal: nothing leads out of it."""
