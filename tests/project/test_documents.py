@@ -2,7 +2,6 @@
 
 import ast
 import re
-import shlex
 from functools import lru_cache
 from html import unescape
 from pathlib import Path
@@ -17,16 +16,11 @@ from sessions_app.engine.policy_fields import FIELDS, PolicyField, show
 from sessions_app.engine.terms import CoverageStatus, Profile, SkipReason
 from sessions_app.management.exits import ERROR_CODES
 from sessions_app.providers.registry import KEYS
+from tests.documents import DOCUMENTS, HOW_TO, ROOT, examples
 
-ROOT = Path(__file__).resolve().parents[2]
-DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
-HOW_TO = ROOT / "docs/how-to"
 OWN_COMMANDS = {"test", "help"}  # answered by manage.py and by Django itself
 WIRING = {"DJANGO_SETTINGS_MODULE", "CELERY_SKIP_CHECKS", "TIKTOKEN_CACHE_DIR"}
 """Variables that the product sets for libraries in its own process; nobody else does."""
-
-PLACEHOLDERS = {"ENTRY": "4", "NUMBER": "4"}
-"""What stands for a number in an example."""
 
 
 def of_documents(test):
@@ -40,9 +34,9 @@ def test_the_settings_table_is_the_one_that_the_settings_give():
 def test_every_variable_of_the_environment_that_the_product_reads_is_told_to_those_who_run_it():
     read = {PREFIX + variable.name for variable in VARIABLES} | {variable.name for variable in VARIABLES if variable.has_short_name}
     read |= {name for names in KEYS.values() for name in names}
-    for path in sources(".py"):
-        for node in ast.walk(ast.parse(path.read_text())):
-            read |= set(asked_for(node))
+    for text in map(Path.read_text, sources(".py")):
+        if "environ" in text or "home_variable" in text:
+            read |= {name for node in ast.walk(ast.parse(text)) for name in asked_for(node)}
     told = "\n".join(path.read_text() for path in DOCUMENTS)
     assert len(read) > len(VARIABLES) + len(KEYS)
     assert [name for name in sorted(read - WIRING) if f"`{name}`" not in told] == []
@@ -89,7 +83,7 @@ def test_every_command_that_a_document_names_exists(document):
 
 def test_every_command_has_an_example_and_a_place_in_the_table():
     own = {name for name, app in get_commands().items() if app == "sessions_app"}
-    shown = {name for document in DOCUMENTS for name, _ in examples(document)}
+    shown = {example.name for document in DOCUMENTS for example in examples(document)}
     assert own - shown == set()
     table = (HOW_TO / "command-line.md").read_text()
     assert [name for name in sorted(own) if not re.search(rf"^\|[^|]*`{name}\b", table, re.MULTILINE)] == []
@@ -97,33 +91,14 @@ def test_every_command_has_an_example_and_a_place_in_the_table():
 
 @of_documents
 def test_every_example_is_one_that_its_command_understands(document):
-    for name, arguments in examples(document):
-        if name in OWN_COMMANDS:
+    for example in examples(document):
+        if example.name in OWN_COMMANDS:
             continue
-        command = load_command_class(get_commands()[name], name)
+        command = load_command_class(get_commands()[example.name], example.name)
         try:
-            command.create_parser("manage.py", name).parse_args(arguments)
+            command.create_parser("manage.py", example.name).parse_args(example.arguments)
         except CommandError as error:
-            pytest.fail(f"manage.py {name} {' '.join(arguments)}: {error}")
-
-
-def examples(document: Path) -> list[tuple[str, list[str]]]:
-    """(command, arguments) of every call of manage.py in the consoles of a document, and of those that stand whole in its text."""
-    text = document.read_text()
-    lines = [line for block in re.findall(r"```console\n(.*?)```", text, re.DOTALL) for line in block.splitlines()]
-    found = []
-    for line in [*lines, *re.findall(r"`(python3 manage\.py [^`\n]+)`", text)]:
-        lexer = shlex.shlex(line, posix=True, punctuation_chars=True)
-        lexer.whitespace_split = True
-        call: list[str] = []
-        for word in [*lexer, ";"]:
-            if word[0] not in ";&|<>()":
-                call.append(PLACEHOLDERS.get(word, word))
-                continue
-            if call[:1] == ["python3"] and call[1:2] == ["manage.py"] and len(call) > 2:
-                found.append((call[2], call[3:]))
-            call = [] if word[0] not in "<>" else ["what a file is called"]
-    return found
+            pytest.fail(f"{example}: {error}")
 
 
 @of_documents
