@@ -52,8 +52,8 @@ def test_a_row_opens_in_place_and_its_address_can_be_shared(open_as, admin, even
     page.goto("/audit/")
     page.get_by_role("link", name="Policy changed").click()
     page.get_by_text("matches the content").wait_for()
-    assert "opened=" in page.url
-    assert page.evaluate("document.activeElement.textContent") == "Policy changed"
+    page.wait_for_url("**opened=**")
+    page.wait_for_function("document.activeElement.textContent === 'Policy changed'")
     page.reload()
     page.get_by_text("“too long”").wait_for()
     page.get_by_role("link", name="Policy changed").click()
@@ -67,7 +67,7 @@ def test_a_choice_filters_at_once_and_pages_lead_on(open_as, admin, events):
     page.get_by_role("link", name="newer").wait_for()
     page.get_by_label("Action", exact=True).select_option("access.refused")
     page.locator("[data-matching]", has_text="1 matches").wait_for()
-    assert page.url.endswith("/audit/?action=access.refused")
+    page.wait_for_url(lambda address: address.endswith("/audit/?action=access.refused"))
     page.get_by_role("link", name="failed", exact=True).click()
     page.get_by_text("No event matches").wait_for()
 

@@ -29,6 +29,7 @@ def test_a_decision_by_key_keeps_place_and_focus_and_others_see_it(open_as, supp
     mine.locator(".fate--pinned").first.wait_for()
     mine.wait_for_function(f"{FOCUSED}.startsWith('Unpin')")
     theirs.locator(".fate--pinned").first.wait_for()
+    theirs.locator("article.entry--user").first.get_by_role("button", name=re.compile("^Unpin")).wait_for()
     assert theirs.locator("article.entry--user").first.get_by_role("button", name=re.compile("^Unpin")).is_disabled()
     check_access(mine)
     mine.keyboard.press("Enter")

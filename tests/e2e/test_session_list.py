@@ -55,6 +55,10 @@ def focused(page) -> str:
     return page.evaluate("document.activeElement.textContent")
 
 
+def rows_are(page, count: int) -> None:
+    page.wait_for_function("count => document.querySelectorAll('[data-row]').length === count", arg=count)
+
+
 def test_j_and_k_move_from_row_to_row_and_enter_opens(page, sessions):
     page.keyboard.press("j")
     assert focused(page) == "Newest of all"
@@ -84,8 +88,8 @@ def test_a_question_mark_shows_the_keys_and_escape_hides_them(page):
 def test_a_chosen_filter_applies_at_once_and_stands_in_the_address_alone(page):
     page.get_by_label("Agent", exact=True).select_option("codex")
     page.get_by_role("status").get_by_text("1 matches").wait_for()
-    assert page.url.endswith("/?agent=codex")
-    assert page.locator("[data-row]").count() == 1
+    page.wait_for_url(lambda address: address.endswith("/?agent=codex"))
+    rows_are(page, 1)
     page.go_back()
     page.get_by_text("3 match", exact=True).wait_for()
 
@@ -94,9 +98,9 @@ def test_a_row_changes_in_place_and_keeps_cursor_and_focus(page, sessions):
     page.keyboard.press("j")
     rename(sessions[0])
     page.get_by_role("link", name="Renamed meanwhile").wait_for()
-    assert focused(page) == "Renamed meanwhile"
-    assert page.locator("tr.is-cursor .status--working").count() == 1
-    assert page.locator("[data-row]").count() == 3
+    page.wait_for_function("document.activeElement.textContent === 'Renamed meanwhile'")
+    page.locator("tr.is-cursor .status--working").wait_for()
+    rows_are(page, 3)
 
 
 def test_sessions_that_the_page_does_not_show_are_counted_and_shown_on_request(page, sessions):
@@ -105,12 +109,12 @@ def test_sessions_that_the_page_does_not_show_are_counted_and_shown_on_request(p
     rename(sessions[1])
     rename(sessions[2])
     page.get_by_role("link", name="2 others changed, show").wait_for()
-    assert page.locator("[data-row]").count() == 1
+    rows_are(page, 1)
     Session.objects.update(agent="codex")
     page.get_by_role("link", name="2 others changed, show").click()
     page.get_by_role("link", name="Renamed meanwhile").nth(1).wait_for()
-    assert page.locator("[data-row]").count() == 3
-    assert not page.get_by_role("link", name="others changed").is_visible()
+    rows_are(page, 3)
+    page.get_by_role("link", name="others changed").wait_for(state="hidden")
 
 
 def test_the_theme_is_remembered(page):
