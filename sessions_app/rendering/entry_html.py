@@ -13,7 +13,7 @@ from sessions_app.rendering.entry_parts import part_views
 from sessions_app.rendering.templates import rendered
 from sessions_app.selectors.history_window import Detail, HistoryItem
 
-RENDERER_VERSION = 4
+RENDERER_VERSION = 5
 """Part of every key: raise it when the markup of an entry changes."""
 
 KEEP_S = 24 * 3600

@@ -54,11 +54,11 @@ class ImageView:
 
 @dataclass(frozen=True)
 class OutputView:
-    """What a call answered. `is_cut`: there is more than `html` shows."""
+    """What a call answered. `is_cut`: there is more than `html` shows; of a text that is stored elsewhere nobody counted the `lines`."""
 
     index: int
     html: SafeString
-    lines: int
+    lines: int | None
     length: int
     tokens: int
     is_cut: bool
@@ -222,7 +222,7 @@ def _output(
     return OutputView(
         index=result.index,
         html=markdown_html(shown) if is_prose else ansi_html(shown),
-        lines=lines,
+        lines=None if part.chars else lines,
         length=part.length,
         tokens=result.entry.tokens,
         is_cut=is_cut or lines > limit or bool(part.chars),

@@ -12,6 +12,9 @@ from sessions_app.selectors.history import NO_GENERATION, HistoryPage, Layout
 from sessions_app.selectors.history_window import Detail
 
 PLACE = ("at", "before", "start")
+MOST_MARKS = 60
+"""So many places of compactions can be told apart along the slider."""
+
 _LAYOUT_WORDS = {Layout.CANONICAL: "Canonical", Layout.VIEW: "Model view", Layout.SPLIT: "Split"}
 _DETAIL_WORDS = {Detail.EVERYTHING: "Everything", Detail.NO_OUTPUT: "No tool output", Detail.PROMPTS: "Prompts and answers"}
 _CONTEXT_WORDS = {Lineage.AGENT: "the agent's own context", Lineage.CONSOLE: "this console's view"}
@@ -109,7 +112,8 @@ def history_links(session_id: uuid.UUID, page: HistoryPage, asked: QueryDict) ->
 def _moment(base: str, page: HistoryPage, asked: QueryDict) -> Moment:
     newest = max(0, page.entry_count - 1)
     kept = QueryDict(_query(asked, dict.fromkeys((*PLACE, "at_view", "generation"))))
-    places = (mark.divider_index for mark in page.marks if mark.divider_index is not None)
+    places = [mark.divider_index for mark in page.marks if mark.divider_index is not None]
+    step = 1 if len(places) <= MOST_MARKS else 1000 // MOST_MARKS
     return Moment(
         entry=newest if page.upto is None else page.upto,
         newest=newest,
@@ -117,7 +121,7 @@ def _moment(base: str, page: HistoryPage, asked: QueryDict) -> Moment:
         now=_address(base, asked, dict.fromkeys((*PLACE, "at_view"))),
         base=base,
         fields=tuple((name, value) for name, values in kept.lists() for value in values),
-        marks="".join(dict.fromkeys(f"M{round(1000 * place / max(1, newest))} 0v10" for place in places)),
+        marks="".join(dict.fromkeys(f"M{1000 * place // max(1, newest) // step * step} 0v10" for place in places)),
         since=_since(page),
     )
 

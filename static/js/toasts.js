@@ -20,7 +20,7 @@ function leaveLater(element) {
 function welcome() {
   for (const button of document.querySelectorAll("[data-dismiss][hidden]")) {
     button.hidden = false;
-    const element = button.closest(".toast[role=status]");
+    const element = button.closest(".toasts > .toast[role=status]");
     if (element) leaveLater(element);
   }
 }

@@ -231,3 +231,13 @@ def test_a_session_of_no_project_stands_below_the_list_alone(operator_page):
 def test_a_page_writes_its_numbers_by_filters_alone(operator_page, folded, monkeypatch):
     monkeypatch.setattr("django.utils.formats.number_format", lambda *_, **__: 1 / 0)
     assert "Compacted block, generation 1" in page(operator_page, folded)
+
+
+def test_lines_that_nobody_counted_are_not_told(operator_page):
+    blob = Blob.objects.create(sha256="b" * 64, data=b"x\n" * 60_000, size=120_000)
+    part = Part(kind=PartKind.RESULT, text="x\n" * 20, call_id="c", blob=blob.pk, chars=120_000)
+    story = Story().user().calls("c").add(Role.TOOL, Kind.RESULT, part)
+    html = page(operator_page, store_session(story.entries))
+    assert "Show the whole output" in html
+    assert "120,000 characters" in html
+    assert "all 21 lines" not in html
