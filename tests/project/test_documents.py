@@ -1,6 +1,7 @@
 """The documents say what is so: settings, fields, commands, links, keys, sentences."""
 
 import ast
+import itertools
 import re
 from functools import lru_cache
 from html import unescape
@@ -16,6 +17,8 @@ from sessions_app.engine.policy_fields import FIELDS, PolicyField, show
 from sessions_app.engine.terms import CoverageStatus, Profile, SkipReason
 from sessions_app.management.exits import ERROR_CODES
 from sessions_app.providers.registry import KEYS
+from sessions_app.services.compactions import transitions as attempts
+from sessions_app.services.turns import transitions as turns
 from tests.documents import DOCUMENTS, HOW_TO, ROOT, examples
 
 OWN_COMMANDS = {"test", "help"}  # answered by manage.py and by Django itself
@@ -160,6 +163,29 @@ def test_the_keys_that_are_told_are_those_of_the_pages():
     helped = [block for text in pages for block in re.findall(r"<d[td]>(.*?)</d[td]>", text)]
     shown = {key for block in helped for key in re.findall(r"<kbd>([^<]+)</kbd>", block)}
     assert told == shown
+
+
+@pytest.mark.parametrize("transitions", [attempts.TRANSITIONS, turns.TRANSITIONS], ids=["attempts", "turns"])
+def test_the_states_of_the_architecture_are_those_of_the_code(transitions):
+    told = (ROOT / "docs/architecture.md").read_text()
+    assert [state for state in {*transitions, *itertools.chain(*transitions.values())} if not re.search(rf"\b{state.value}\b", told)] == []
+    if transitions is attempts.TRANSITIONS:
+        rows = re.findall(
+            r"^\| `(\w+)` \| (.+) \|$", re.search(r"\| from \| may become \|\n(.*?)\n\n", told, re.DOTALL).group(1), re.MULTILINE
+        )
+        assert {source: set(re.findall(r"`(\w+)`", targets)) for source, targets in rows} == {
+            source.value: {target.value for target in targets} for source, targets in transitions.items()
+        }
+
+
+def test_every_package_has_its_line_in_the_architecture():
+    told = (ROOT / "docs/architecture.md").read_text()
+    packages = {path.parent.relative_to(ROOT) for name in ("project", "sessions_app") for path in (ROOT / name).glob("*/__init__.py")}
+    assert [
+        str(package)
+        for package in sorted(packages - {Path("project/settings")})
+        if f"`{package.name}/`" not in told and f"`{package}/`" not in told
+    ] == []
 
 
 def test_decisions_are_numbered_without_a_gap_and_say_what_follows():
