@@ -163,14 +163,15 @@ def _of_segment(segment: Segment, extractor: Extractor, should_stop: ShouldStop)
                 candidates, errors = read_answer(answer.text, segment)
             except UnreadableAnswer as unreadable:
                 if attempt == 2:
-                    found.failure = ArchiveReason.INVALID_ANSWER
+                    # What the first one gave, if that could be read, is kept with why the rest of it was refused.
+                    found.failure = None if found.errors else ArchiveReason.INVALID_ANSWER
                     return found
                 prompt = f"{prompt}\n\nYour answer could not be read: {unreadable}. Answer again, with the JSON array alone."
                 continue
+            found.candidates, found.errors = candidates, errors
             if errors and attempt == 1:
                 prompt = f"{prompt}\n\nOf your answer, these were refused: {'; '.join(errors[:MOST_ERRORS])}. Answer again, whole."
                 continue
-            found.candidates, found.errors = candidates, errors
             return found
     except Stopped as stopped:
         if stopped.stop is not Stop.TIMED_OUT:

@@ -68,7 +68,14 @@ class FlushBeside:
         """Under `block`, how the attempt ends where no acceptable receipt comes in time; None where it may go on. Raises `Stopped`."""
         if not self._is_awaited:
             return None
-        receipt = None if self._has_failed else self._wait(should_stop)
+        receipt = None
+        try:
+            receipt = None if self._has_failed else self._wait(should_stop)
+        except Stopped:
+            raise
+        except Exception:
+            logger.exception("memory_flush_not_begun", compaction=str(self._compaction.pk))
+            self._has_failed = True
         if not self._has_failed and (self._task is None or is_acceptable(receipt)):
             return None
         what = "no receipt came in time" if receipt is None else status_of(receipt).replace("_", " ")

@@ -346,6 +346,15 @@ def _loaded(compaction_id: uuid.UUID) -> MemoryFlush | None:
     return MemoryFlush.objects.select_related("compaction", "session").filter(pk=compaction_id).first()
 
 
+def _policy_of(compaction: Compaction) -> Policy:
+    """The policy of an attempt as it was; the default one where that can't be read any more: a flush must not stay open for it."""
+    try:
+        return msgspec.convert(compaction.policy["values"], Policy)
+    except (KeyError, ValueError):
+        logger.warning("memory_policy_unreadable", compaction=str(compaction.pk))
+        return Policy()
+
+
 def _task(row: MemoryFlush) -> FlushTask:
     return FlushTask(
         compaction_id=row.compaction_id,
@@ -354,7 +363,7 @@ def _task(row: MemoryFlush) -> FlushTask:
         first=row.first_index,
         last=row.last_index,
         prefix_hash=bytes(row.prefix_hash),
-        policy=msgspec.convert(row.compaction.policy["values"], Policy),
+        policy=_policy_of(row.compaction),
         trigger=Trigger(row.compaction.trigger),
         author=row.asked_by,
         excluded=plans.overrides_of(row.session).excluded,

@@ -170,6 +170,13 @@ def test_under_block_an_unsafe_receipt_means_no_compaction(support_actor, monkey
     assert (last.payload["user_visible"], last.payload["flush_receipt_status"]) == (True, "degraded_forensic")
 
 
+def test_under_block_a_flush_that_breaks_while_it_is_waited_for_means_the_same(support_actor, monkeypatch):
+    session = session_with(mode="block")
+    monkeypatch.setattr(memory_beside.FlushBeside, "_wait", lambda *_: 1 / 0)
+    compaction = compacted(session, support_actor)
+    assert (compaction.status, compaction.reason) == (Status.SKIPPED, SkipReason.UNSAFE_FLUSH_RECEIPT)
+
+
 def test_under_block_a_receipt_that_does_not_come_in_time_means_the_same(support_actor, monkeypatch):
     gate = Gate(monkeypatch)
     session = session_with(mode="block", flush_timeout_s=0)

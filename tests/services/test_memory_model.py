@@ -138,6 +138,16 @@ def test_an_invalid_fact_is_refused_counted_and_asked_for_once_more(support_acto
     assert compaction.reason == SkipReason.UNSAFE_FLUSH_RECEIPT
 
 
+@pytest.mark.parametrize("second", ["I am sorry, I can't.", refuse(500, "overloaded")], ids=["unreadable", "refused"])
+def test_what_a_first_answer_gave_is_kept_although_the_second_attempt_came_to_nothing(support_actor, model, second):
+    made_up = {"kind": "fact", "text": "Deployments happen on quiet Tuesdays only.", "entries": [6]}
+    model.answers = [json.dumps([*CHOSEN, made_up]), second]
+    compaction = compacted(session_with(summarisers=MODEL), support_actor)
+    assert CHOSEN[1]["text"] in facts()
+    assert made_up["text"] not in facts()
+    assert (receipt_of(compaction).invalid_candidate_count, status_of(compaction)) == (1, "degraded_forensic")
+
+
 def test_an_answer_that_is_put_right_at_the_second_attempt_is_taken(support_actor, model):
     model.answers = ["I could not find anything.", json.dumps(CHOSEN)]
     compaction = compacted(session_with(summarisers=MODEL), support_actor)

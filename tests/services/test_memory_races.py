@@ -106,6 +106,19 @@ def test_a_killed_flush_is_found_by_the_sweep_and_repaired(support_actor, monkey
     assert sweeper.sweep().repairs_queued == 0
 
 
+@pytest.mark.parametrize("policy", [{}, {"values": {"flush_mode": "as before"}}], ids=["none", "of another version"])
+def test_a_killed_flush_whose_policy_nobody_can_read_any_more_holds_up_no_other_one(support_actor, monkeypatch, policy):
+    with monkeypatch.context() as patch:
+        kill(patch)
+        odd, plain = (begun(session_with(), support_actor) for _ in range(2))
+    Compaction.objects.filter(pk=odd.pk).update(policy=policy)
+    lapse()
+    assert sweeper.sweep().flushes_lost == 2
+    assert (status_of(odd), status_of(plain)) == ("failed_retryable", "failed_retryable")
+    memory_flush.repair(odd.pk)
+    assert status_of(odd) == "repaired"
+
+
 def test_a_process_that_ends_gives_up_what_it_can_not_finish(support_actor, monkeypatch):
     gate = Gate(monkeypatch)
     monkeypatch.setattr(memory_beside, "LAST_S", 0.05)
