@@ -43,6 +43,8 @@ def _calls(line: str) -> Iterator[Example]:
             redirects = word
         elif redirects:
             files[redirects], redirects = word, ""
+        elif not call and re.match(r"[A-Z_]+=", word):
+            continue  # a variable for this call alone
         elif word[0] not in ";&|()":
             call.append(NUMBERS.get(word, word))
         else:
