@@ -178,7 +178,10 @@ def _is_folded(page: HistoryPage, item: HistoryItem) -> bool:
     if checkpoint is None or item.index >= checkpoint.boundary_index or item.is_divider:
         return False
     return not any(
-        segment.kind is SegmentKind.RANGE and segment.first is not None and segment.first <= item.index <= (segment.last or item.index)
+        segment.kind is SegmentKind.RANGE
+        and segment.first is not None
+        and segment.first <= item.index
+        and (segment.last is None or item.index <= segment.last)
         for segment in checkpoint.segments
     )
 

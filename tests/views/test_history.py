@@ -5,14 +5,14 @@ import uuid
 import pytest
 from django.urls import reverse
 
-from sessions_app.engine.entries import Part
-from sessions_app.engine.terms import Kind, PartKind, Role
+from sessions_app.engine.entries import Checkpoint, Part, Segment, SyntheticMessage
+from sessions_app.engine.terms import Kind, Lineage, PartKind, Role, SegmentKind
 from sessions_app.models import Blob, Event, Session, SessionRelation
 from sessions_app.services.compactions.request import request
 from sessions_app.services.compactions.run import run_compaction
 from tests.engine.histories import Story, entry, text
 from tests.services.compaction_scenes import fresh, long_session
-from tests.stored import store_session
+from tests.stored import store_checkpoint, store_session
 
 pytestmark = pytest.mark.django_db
 
@@ -241,3 +241,14 @@ def test_lines_that_nobody_counted_are_not_told(operator_page):
     assert "Show the whole output" in html
     assert "120,000 characters" in html
     assert "all 21 lines" not in html
+
+
+def test_beside_a_system_prompt_that_stays_what_follows_it_is_folded_all_the_same(operator_page):
+    session = store_session(Story().add(Role.SYSTEM, Kind.MESSAGE, text("Be brief.")).user("First").says("One").user("Last").entries)
+    block = Segment(kind=SegmentKind.SYNTHETIC, payload=SyntheticMessage(role=Role.USER, text="## Next step\nGo on."))
+    ranges = (Segment(kind=SegmentKind.RANGE, first=0, last=0), block, Segment(kind=SegmentKind.RANGE, first=3))
+    store_checkpoint(session, Checkpoint(generation=1, lineage=Lineage.CONSOLE, segments=ranges, boundary_index=3))
+    html = page(operator_page, session)
+    assert html.count("entry--line") == 2
+    assert html.count("same text") == 2
+    assert "Compacted block, generation 1" in html
