@@ -9,6 +9,7 @@ from sessions_app.engine import clearing, overrides, settled, unreadable, verifi
 from sessions_app.engine import plan as planning
 from sessions_app.engine import summary as summaries
 from sessions_app.engine.boundary import IllegalBoundary
+from sessions_app.engine.calibration import NONE, Calibration
 from sessions_app.engine.counting import ENTRY_OVERHEAD
 from sessions_app.engine.entries import Checkpoint, Segment
 from sessions_app.engine.explanations import EXPLANATIONS
@@ -57,6 +58,7 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     instructions: str = ""
     force: bool = False
     boundary: int | None = None
+    calibration: Calibration = NONE  # between estimates, which plans and views are counted in, and the tokens that a policy speaks of
 
     def __post_init__(self) -> None:
         excluded = self.previous.excluded if self.previous else frozenset()
@@ -74,6 +76,10 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def target_tokens(self) -> int:
         return self.policy.target_tokens(self.window)
+
+    def exceeds_target(self, view_tokens: int) -> bool:
+        """Whether a request with a view of this estimate would measure more than a compaction may leave."""
+        return self.calibration.request(view_tokens) > self.target_tokens
 
     @property
     def would_overflow(self) -> bool:
@@ -167,6 +173,7 @@ class _Attempt:
             manual=task.is_manual,
             force=force or task.force,
             wanted=task.boundary,
+            calibration=task.calibration,
         )
 
     def ended(self, ended: Ended) -> Ended:
@@ -178,7 +185,7 @@ class _Attempt:
         if reason is not SkipReason.NON_HISTORY_ENVELOPE_EXHAUSTS_BUDGET:
             return _skipped(reason)
         task = self._task
-        sizes = planning.sizes(self._shapes, task.previous)
+        sizes = {name: task.calibration.tokens(size) for name, size in planning.sizes(self._shapes, task.previous).items()}
         sizes["what no entry holds (tools and the like)"] = task.signal_tokens - sum(sizes.values())
         told = [f"{name} {tokens:,}" for name, tokens in sizes.items() if tokens > 0]
         sentences = (EXPLANATIONS[reason], f"The target is {task.target_tokens:,} tokens; in the view are: {', '.join(told)}.", _UNCHANGED)
@@ -195,14 +202,14 @@ class _Attempt:
         if isinstance(plan, SkipReason) and plan is not SkipReason.NON_HISTORY_ENVELOPE_EXHAUSTS_BUDGET:
             return None
         if isinstance(plan, SkipReason):
-            before = planning.tail_start(self._shapes, task.policy, task.window)
+            before = planning.tail_start(self._shapes, task.policy, task.window, task.calibration)
         found = clearing.clearable(self._shapes, previous, before)
         if not found.indexes:
             return None
         tokens_before = planning.view_tokens(self._shapes, previous)
         tokens_after = tokens_before - found.saved_tokens
         # A measured signal counts what no entry holds: tools and the system prompt stay on top of the estimate.
-        expected = tokens_after + max(task.signal_tokens - tokens_before, 0)
+        expected = task.calibration.after(task.signal_tokens, tokens_before, tokens_after)
         enough = expected <= task.target_tokens
         note = "" if enough else f"Not enough: about {expected:,} tokens would stay, and the target is {task.target_tokens:,}."
         self._report(Rung.CLEAR, tokens_before, tokens_after, len(found.indexes), note)
@@ -269,7 +276,7 @@ class _Attempt:
         """The plan without a summary; where that leaves too much, everything but the last round."""
         self._tell_unread()
         trimmed = self._trimmed(plan)
-        if trimmed.tokens_after > self._task.target_tokens and self._task.boundary is None:
+        if self._task.exceeds_target(trimmed.tokens_after) and self._task.boundary is None:
             further = self.plan(force=True)
             if isinstance(further, Plan) and further.boundary_index > plan.boundary_index:
                 trimmed = self._trimmed(further)
@@ -351,7 +358,7 @@ class _Attempt:
                 return _skipped(SkipReason.WOULD_NOT_SHRINK, f"Folding would not make the view smaller. {numbers}")
             if task.signal_tokens < max(task.policy.trigger_tokens(task.window), result.tokens_before + 1):
                 return Ended(status=Status.FAILED, outcome=Outcome.REJECTED_INFLATED, reason=Rejection.INFLATED.value, explanation=numbers)
-        if not task.is_manual and result.tokens_after > task.target_tokens:
+        if not task.is_manual and task.exceeds_target(result.tokens_after):
             return self.skipped(SkipReason.NON_HISTORY_ENVELOPE_EXHAUSTS_BUDGET)
         return result
 

@@ -115,7 +115,8 @@ def compact_preview(session: Session, options: PreviewOptions = PreviewOptions()
     system, system_tokens = cuts.leading_system(session.pk)
     kept_tokens = cut.kept_tokens + system_tokens
     fold = _fold(session.pk, previous, cut, kept_tokens, summariser.window, policy.max_summary_calls)
-    block_tokens = block_budget(policy, session.window, fold.tokens, kept_tokens, manual=True)
+    known = plans.calibration_of(session)
+    block_tokens = block_budget(policy, session.window, fold.tokens, kept_tokens, manual=True, calibration=known)
     view_tokens = plans.view_tokens(session, previous)
     return CompactPreview(
         cuts=_cuts(session, previous, cut.index),
@@ -183,7 +184,8 @@ def _with_options(policy: Policy, options: PreviewOptions) -> Policy:
 def _cut(session: Session, previous: Checkpoint | None, policy: Policy, options: PreviewOptions) -> Boundary | SkipReason:
     if options.boundary is not None:
         return cuts.wanted_cut(session.pk, previous, options.boundary)
-    budget = 0 if options.force else keep_budget(policy, session.window, session.signal_tokens or 0, manual=True)
+    known = plans.calibration_of(session)
+    budget = 0 if options.force else keep_budget(policy, session.window, session.signal_tokens or 0, manual=True, calibration=known)
     return cuts.manual_cut(session.pk, previous, policy, budget)
 
 

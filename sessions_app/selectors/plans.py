@@ -11,6 +11,7 @@ from django.db.models import Q, QuerySet, Sum, TextField, Value
 from django.db.models.functions import Cast, NullIf
 
 from sessions_app.engine import counting, overrides, view
+from sessions_app.engine.calibration import Calibration
 from sessions_app.engine.clearing import PLACEHOLDER_TOKENS
 from sessions_app.engine.entries import Checkpoint, Entry, Part, Segment, SyntheticMessage, Usage, decode_parts, with_whole_text
 from sessions_app.engine.messages import ViewMessage
@@ -75,6 +76,11 @@ def newest_of_console(session: Session) -> uuid.UUID | None:
 def overrides_of(session: Session) -> Overrides:
     """What is pinned and excluded now; it stands on the session's row."""
     return msgspec.convert(session.overrides, Overrides) if session.overrides else Overrides()
+
+
+def calibration_of(session: Session) -> Calibration:
+    """What the session's measurements say of its estimates; it stands on the session's row."""
+    return Calibration(factor=session.calibration_factor, overhead=session.calibration_overhead, prompts=session.calibration_prompts)
 
 
 def overrides_then(session_id: uuid.UUID | str, *, version: int | None = None, at: int | None = None) -> Overrides:

@@ -52,11 +52,11 @@ def fold(
         return Fold(reason=chosen)
     kept = chosen.kept_tokens + system_tokens
     replaced = view_tokens - kept
-    block = block_budget(policy, window, replaced, kept, manual=True)
+    block = block_budget(policy, window, replaced, kept, manual=True, calibration=known)
     if block >= replaced:
         return Fold(reason=SkipReason.WOULD_NOT_SHRINK)
     # A measured signal holds what no entry does (tools, system prompt): it stays, only what is folded goes.
-    return Fold(tokens=max(kept + block, now.tokens - known.tokens(replaced - block)))
+    return Fold(tokens=known.after(now.tokens, view_tokens, kept + block))
 
 
 def columns(
@@ -119,7 +119,7 @@ class Known:
         after_system = next((shape.index for shape in shapes if shape.role not in (Role.SYSTEM, Role.NOTICE)), 0)
         chosen = boundary.choose(
             shapes[after_system:],
-            keep_tokens=boundary.keep_budget(policy, window, now.tokens, manual=True),
+            keep_tokens=boundary.keep_budget(policy, window, now.tokens, manual=True, calibration=known),
             floor_tokens=LEAST_BLOCK_TOKENS,
             protected_messages=policy.protected_messages,
         )

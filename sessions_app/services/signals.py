@@ -107,9 +107,7 @@ def _measurement(session: Session, context: Lineage, checkpoint: Checkpoint | No
 
 def _calibration(session: Session, measurement: signal.Measurement | None, view_tokens: int) -> calibration.Calibration:
     """What the measured prompts say; what they can't, as it was said before."""
-    known = calibration.Calibration(
-        factor=session.calibration_factor, overhead=session.calibration_overhead, prompts=session.calibration_prompts
-    )
+    known = plans.calibration_of(session)
     prompts = measurements.measured_prompts(session)
     # Which view a prompt was of is known in the context that is shown, and before the first checkpoint.
     base = 0 if prompts and prompts[-1].context == 0 else None
@@ -144,6 +142,7 @@ def _fold(
 ) -> Fold:
     """About how many tokens a manual compaction would leave, or why there is nothing to fold."""
     after_system = cuts.after_system(session.pk)
-    chosen = cuts.manual_cut(session.pk, checkpoint, policy, boundary.keep_budget(policy, window, now.tokens, manual=True))
+    keep_tokens = boundary.keep_budget(policy, window, now.tokens, manual=True, calibration=known)
+    chosen = cuts.manual_cut(session.pk, checkpoint, policy, keep_tokens)
     system_tokens = plans.tokens_between(session.pk, 0, after_system - 1) if after_system else 0
     return fold(chosen, system_tokens, sum(composition.values()), now, policy, window, known)

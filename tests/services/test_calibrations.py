@@ -1,16 +1,21 @@
 """A session's row learns from its own measured prompts how its estimates are to be read."""
 
+import uuid
 from pathlib import Path
 
 import pytest
 
 from sessions_app.engine.calibration import NONE, calibrate
 from sessions_app.engine.entries import Usage
-from sessions_app.engine.terms import Lineage, Origin, Scope
+from sessions_app.engine.plan import LEAST_BLOCK_TOKENS, make
+from sessions_app.engine.terms import Lineage, Origin, Scope, Status
 from sessions_app.events.actors import system_actor
-from sessions_app.models import Session
+from sessions_app.models import Session, SessionKind
+from sessions_app.selectors import plans
+from sessions_app.selectors.compact_preview import compact_preview
 from sessions_app.selectors.measurements import measured_prompts
 from sessions_app.services import signals
+from sessions_app.services.compactions.automatic import before_turn
 from sessions_app.services.imports import import_paths
 from tests.engine.histories import Story, checkpoint
 from tests.stored import store_checkpoint, store_session
@@ -67,6 +72,39 @@ def test_after_a_boundary_the_estimate_says_what_would_be_measured():
     view = sum(entry.tokens for entry in story.entries[25:])
     assert (session.signal_origin, session.signal_scope) == (Origin.ESTIMATED, Scope.WHOLE_REQUEST)
     assert session.signal_tokens == pytest.approx(OVERHEAD + FACTOR * view, rel=0.02)
+
+
+def full_session() -> Session:
+    """One that the console holds, whose last measured prompt has reached the trigger; its tools fill most of the target."""
+    session = refreshed(store_session(measured_story(26).entries, window_override=56_000, kind=SessionKind.INLINE, model="m"))
+    assert (session.signal_tokens or 0) >= session.trigger_tokens
+    return session
+
+
+def test_an_automatic_compaction_leaves_what_a_provider_would_measure_below_the_target(support_actor, monkeypatch):
+    monkeypatch.setattr("sessions_app.queue.enqueue", lambda *task: None)
+    session = full_session()
+    policy = plans.effective_policy(session).policy
+    decision = before_turn(session=session, actor=support_actor, turn_id=uuid.uuid4())
+    made = decision.compaction
+    assert (decision.verdict.fires, made.status) == (True, Status.COMPLETED)
+    kept = sum(shape.tokens for shape in plans.load_shapes(session.pk, made.boundary_index))
+    assert FACTOR * (kept + LEAST_BLOCK_TOKENS) + OVERHEAD <= policy.target_tokens(session.window)
+    assert refreshed(session).signal_tokens <= policy.target_tokens(session.window)
+    assert not before_turn(session=session, actor=support_actor, turn_id=uuid.uuid4()).verdict.fires
+
+
+def test_button_dialog_and_plan_of_a_calibrated_session_say_the_same():
+    session = full_session()
+    policy, known = plans.effective_policy(session).policy, plans.calibration_of(session)
+    asked = {"policy": policy, "window": session.window, "summariser_window": 100_000, "signal_tokens": session.signal_tokens}
+    shapes = plans.load_shapes(session.pk)
+    plan = make(shapes, previous=None, **asked, manual=True, force=False, calibration=known)
+    plain = make(shapes, previous=None, **asked, manual=True, force=False)
+    said = compact_preview(session)
+    assert (said.boundary_index, said.view_after) == (plan.boundary_index, plan.kept_tokens + plan.block_tokens)
+    assert plan.boundary_index > plain.boundary_index
+    assert session.foldable_to == known.after(session.signal_tokens, plan.tokens_before, said.view_after)
 
 
 def test_before_any_measurement_an_estimate_is_of_the_view_alone():

@@ -35,4 +35,5 @@ def task_of(compaction: Compaction, shapes: Sequence[EntryShape], policy: Policy
         instructions=compaction.instructions,
         force=compaction.force,
         boundary=compaction.boundary_index,
+        calibration=plans.calibration_of(session),
     )
