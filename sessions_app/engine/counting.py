@@ -16,7 +16,11 @@ from sessions_app.engine.terms import PartKind
 # Looking a member up in its class costs a call in Python 3.11, and this is asked of all parts of every entry.
 _IMAGE, _DOCUMENT, _CALL = PartKind.IMAGE, PartKind.DOCUMENT, PartKind.CALL
 
-ESTIMATOR_VERSION = 2
+ESTIMATOR_VERSION = 3
+"""Goes up with every change of what something counts. An entry keeps the number that it was written with, and the version of it.
+
+3: a picture that is longer than its provider takes counts as what it is scaled to; 2: weights by classes of characters.
+"""
 
 ENTRY_OVERHEAD = 3
 """Tokens that the frame of a message costs beside its parts: role, separators, ids."""
@@ -60,7 +64,7 @@ _SUMMED_AT_ONCE = 65_519 // max(_WEIGHTS)
 _ALL_BUT_MARKS = bytes(byte for byte in range(256) if not _is_mark(byte))
 
 _PIXELS_PER_TOKEN = 750
-_LARGEST_IMAGE = 1_600  # providers scale larger pictures down before a model sees them
+_LONGEST_SIDE, _LARGEST_IMAGE = 1_568, 1_600  # pixels, tokens: providers scale larger pictures down to both before a model sees them
 _UNKNOWN_IMAGE = 1_500
 _PAGE_BYTES = 50_000
 _PAGE_TOKENS = 2_000
@@ -141,4 +145,9 @@ def estimate_parts(parts: Iterable[Part], blobs: Blobs | None = None) -> int:
 def _estimate_image(part: Part) -> int:
     if not part.width or not part.height:
         return _UNKNOWN_IMAGE
-    return min(_LARGEST_IMAGE, -(-part.width * part.height // _PIXELS_PER_TOKEN))
+    short, long = sorted((part.width, part.height))
+    if long > _LONGEST_SIDE:
+        pixels, per_token = short * _LONGEST_SIDE**2, long * _PIXELS_PER_TOKEN  # both sides shrink alike
+    else:
+        pixels, per_token = short * long, _PIXELS_PER_TOKEN
+    return min(_LARGEST_IMAGE, -(-pixels // per_token))

@@ -1,6 +1,7 @@
 """Tokens by a real vocabulary, and how near the estimate from characters comes to them."""
 
 import io
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 from sessions_app.engine import counting
 from sessions_app.engine.bpe import PIECE_CHARS, BpeCounter
 from sessions_app.engine.entries import Part
-from sessions_app.engine.terms import PartKind
+from sessions_app.engine.terms import PartKind, Role
 from sessions_app.readers.base import ParsedEntry
 from sessions_app.readers.detect import HEAD_BYTES, reader_for
 
@@ -88,3 +89,19 @@ def test_the_estimate_of_every_recorded_session_is_within_a_tenth_of_the_vocabul
         if counted >= LEAST_TOKENS and abs(estimated / counted - 1) > 0.1:
             far[name] = round(estimated / counted, 3)
     assert far == {}
+
+
+@pytest.mark.skipif(not FILES, reason=f"the recordings are not there ({CORPUS})")
+def test_the_estimate_of_each_kind_of_part_is_near_the_vocabulary_over_all_sessions(bpe):
+    estimated: Counter[str] = Counter()
+    counted: Counter[str] = Counter()
+    for _, entries in sessions():
+        for entry in entries:
+            for part in entry.parts:
+                if part.kind in (PartKind.IMAGE, PartKind.DOCUMENT) or part.encrypted:
+                    continue
+                kind = "system" if entry.role is Role.SYSTEM else part.kind.value
+                estimated[kind] += counting.estimate_part(part, entry.blobs)
+                counted[kind] += bpe.count(whole_text(part, entry))
+    assert set(counted) == {"system", "text", "thinking", "call", "result"}
+    assert {kind: round(estimated[kind] / counted[kind], 3) for kind in counted if abs(estimated[kind] / counted[kind] - 1) > 0.08} == {}

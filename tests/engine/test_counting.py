@@ -82,8 +82,44 @@ def test_an_image_counts_by_its_pixels_and_not_by_its_bytes(size):
     assert counting.estimate_part(Part(kind=PartKind.IMAGE, blob="ab", size_bytes=size)) == 1_500
 
 
-def test_a_huge_image_counts_as_what_providers_scale_it_to():
-    assert counting.estimate_part(Part(kind=PartKind.IMAGE, width=20_000, height=20_000)) == 1_600
+@pytest.mark.parametrize(
+    ("width", "height", "tokens"),
+    [
+        (1, 1, 1),
+        (200, 200, 54),
+        (1_000, 1_000, 1_334),
+        (1_568, 784, 1_600),  # within the longest side, but more than a picture may cost
+        (20_000, 20_000, 1_600),
+        (1_280, 8_000, 525),  # a whole page: 251 by 1,568 pixels are left of it
+        (3_000, 300, 328),
+        (100_000, 1, 1),
+    ],
+)
+def test_a_picture_counts_as_what_providers_scale_it_to(width, height, tokens):
+    assert counting.estimate_part(Part(kind=PartKind.IMAGE, width=width, height=height)) == tokens
+    assert counting.estimate_part(Part(kind=PartKind.IMAGE, width=height, height=width)) == tokens
+
+
+WORDS = "Nothing but words here. " * 20
+EXAMPLES = {
+    PartKind.TEXT: (Part(kind=PartKind.TEXT, text=WORDS), counting.estimate_text(WORDS)),
+    PartKind.THINKING: (Part(kind=PartKind.THINKING, text=WORDS), counting.estimate_text(WORDS)),
+    PartKind.CALL: (Part(kind=PartKind.CALL, name="read_file", text='{"path": "a.py"}'), 3 + 6),
+    PartKind.RESULT: (Part(kind=PartKind.RESULT, name="read_file", text=WORDS), counting.estimate_text(WORDS)),
+    PartKind.IMAGE: (Part(kind=PartKind.IMAGE, text=WORDS, width=750, height=100, size_bytes=10**6), 100),
+    PartKind.DOCUMENT: (Part(kind=PartKind.DOCUMENT, blob="ab", size_bytes=150_000), 6_000),
+}
+
+
+@pytest.mark.parametrize("kind", PartKind)
+def test_each_kind_of_part_counts_by_what_a_model_gets_of_it(kind):
+    part, tokens = EXAMPLES[kind]
+    assert counting.estimate_part(part) == tokens
+    assert counting.estimate_parts((part, part)) == 2 * tokens + counting.ENTRY_OVERHEAD
+
+
+def test_a_document_that_came_as_text_counts_as_its_text():
+    assert counting.estimate_part(Part(kind=PartKind.DOCUMENT, text=WORDS, size_bytes=len(WORDS))) == counting.estimate_text(WORDS)
 
 
 def test_a_document_counts_by_its_pages():
