@@ -9,12 +9,12 @@ from django.utils.safestring import SafeString
 
 from sessions_app.engine import legality, view
 from sessions_app.engine.entries import Segment
-from sessions_app.engine.terms import Fate, PartKind, Role, SegmentKind
+from sessions_app.engine.terms import Fate, Lineage, PartKind, Role, SegmentKind
 from sessions_app.engine.view import ViewMessage, ViewPart
-from sessions_app.rendering.block_html import SectionView, section_views
+from sessions_app.rendering.block_html import SectionView, section_views, with_references
 from sessions_app.rendering.markdown import markdown_html
 from sessions_app.rendering.plain import clip, plain_html
-from sessions_app.selectors.history import HistoryPage
+from sessions_app.selectors.history import Block, HistoryPage
 
 PART_CHARS = 1_500
 
@@ -55,17 +55,21 @@ def problems_of(messages: tuple[ViewMessage, ...]) -> list[str]:
     return list(legality.problems(messages))
 
 
-def sent_messages(session_id: uuid.UUID, messages: tuple[ViewMessage, ...]) -> list[SentMessage]:
-    """The messages, ready for their template."""
+def sent_messages(
+    session_id: uuid.UUID, messages: tuple[ViewMessage, ...], block: Block | None = None, boundary: int = 0
+) -> list[SentMessage]:
+    """The messages, ready for their template. Numbers of entries before `boundary` in a block of ours lead to them."""
+    known = boundary if block is not None and block.lineage is Lineage.CONSOLE else 0
     return [
-        SentMessage(message.role.value, message.tokens, tuple(_sent(session_id, part, message.role) for part in message.parts))
+        SentMessage(message.role.value, message.tokens, tuple(_sent(session_id, part, message.role, known) for part in message.parts))
         for message in messages
     ]
 
 
-def _sent(session_id: uuid.UUID, part: ViewPart, role: Role) -> SentPart:
+def _sent(session_id: uuid.UUID, part: ViewPart, role: Role, known: int) -> SentPart:
     if part.synthetic and part.part.kind is PartKind.TEXT and len(part.part.text) > PART_CHARS:
-        return SentPart(None, "", "the compacted block", None, is_code=False, sections=section_views(part.part.text))
+        sections = with_references(section_views(part.part.text), session_id, known)
+        return SentPart(None, "", "the compacted block", None, is_code=False, sections=sections)
     html, is_code = _shown(part, role)
     return SentPart(
         index=part.entry_index,

@@ -6,14 +6,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import msgspec
-from django.db.models import Exists, F, OuterRef
+from django.db.models import Count, Exists, F, OuterRef, Q, Sum
 
 from sessions_app.engine.counting import estimate_text
 from sessions_app.engine.steps import RungReport, SummariserTry
 from sessions_app.engine.terms import Lineage, Rung, SegmentKind
 from sessions_app.models import Compaction, Draft, Event, Session
 from sessions_app.selectors.compaction_panel import CompactionPanel, panel_of
-from sessions_app.selectors.history import CheckpointRow, checkpoint_rows
 from sessions_app.selectors.memory import ReceiptView, receipt_of
 from sessions_app.selectors.retention import FactNumbers, RetentionReport, numbers_of, report_of
 from sessions_app.selectors.verdicts import Evaluation, evaluation_in
@@ -115,7 +114,7 @@ class AttemptDetail:
     evaluation: Evaluation | None  # why it fired; None where a person asked
     rungs: tuple[RungLine, ...]
     tried: tuple[TriedLine, ...]
-    earlier: CheckpointRow | None
+    revert_to: int  # the generation that a revert of this one leads to; 0 for the whole history
     can_be_restored: bool
     started_from: str
     report: RetentionReport | None = None
@@ -135,45 +134,35 @@ class AttemptDetail:
         """Whether an answer of a summariser was not used."""
         return any(call.refused for call in self.tried)
 
-    @property
-    def revert_to(self) -> int:
-        """The generation that a revert of this one leads to; 0 for the whole history."""
-        return self.earlier.generation if self.earlier else 0
-
 
 def ledger_page(session: Session, *, before: int | None = None) -> LedgerPage:
-    """A page of the ledger; three queries."""
+    """A page of the ledger; two queries."""
     attempts = Compaction.objects.filter(session=session)
     light = attempts.annotate(facts=F("retention__total")).select_related("parent").defer(*_LONG, *(f"parent__{name}" for name in _LONG))
     if before is not None:
         light = light.filter(attempt__lt=before)
     found = list(light.order_by("-attempt")[: PAGE_ATTEMPTS + 1])
     rows = tuple(_row(session, compaction, found) for compaction in found[:PAGE_ATTEMPTS])
-    sizes = attempts.filter(generation__isnull=False).values_list(
-        "tokens_before", "tokens_before_scope", "tokens_after", "tokens_after_scope", "lineage"
+    alike = Q(tokens_before_scope=F("tokens_after_scope")) & ~Q(tokens_before_scope="")
+    sums = attempts.filter(generation__isnull=False).aggregate(
+        committed=Count("pk"), saved=Sum(F("tokens_before") - F("tokens_after"), filter=alike)
     )
-    comparable = [
-        before - after
-        for before, before_scope, after, after_scope, _ in sizes
-        if before is not None and after is not None and before_scope and before_scope == after_scope
-    ]
     return LedgerPage(
         rows=rows,
         older=rows[-1].attempt.attempt if len(found) > PAGE_ATTEMPTS else None,
-        committed=len(sizes),
+        committed=sums["committed"],
         attempts=session.last_attempt,
-        saved=sum(comparable) if comparable else None,
+        saved=sums["saved"],
     )
 
 
 def attempt_detail(session: Session, compaction_id: uuid.UUID) -> AttemptDetail | None:
-    """One attempt with its summary, state, policy and events; five queries. None when the session has no such attempt."""
+    """One attempt with its summary, state, policy and events; four queries. None when the session has no such attempt."""
     found = Compaction.objects.filter(session=session, pk=compaction_id).annotate(has_draft=Exists(Draft.objects.filter(pk=OuterRef("pk"))))
     compaction = found.select_related("parent", "memory_flush").prefetch_related("segments").first()
     if compaction is None:
         return None
     segments = [segment for segment in compaction.segments.all() if segment.kind == SegmentKind.SYNTHETIC and segment.payload]
-    others = {row.generation: row for row in checkpoint_rows(session)}
     is_checkpoint = compaction.generation is not None
     return AttemptDetail(
         row=_row(session, compaction, [compaction]),
@@ -191,7 +180,7 @@ def attempt_detail(session: Session, compaction_id: uuid.UUID) -> AttemptDetail 
         evaluation=evaluation_in(compaction.evaluation),
         rungs=tuple(_rung(rung) for rung in compaction.rungs),
         tried=tuple(_tried(tried) for tried in compaction.summarisers_tried),
-        earlier=others.get(compaction.parent.generation or 0) if compaction.parent else None,
+        revert_to=(compaction.parent.generation or 0) if compaction.parent else 0,
         can_be_restored=is_checkpoint and compaction.lineage == Lineage.CONSOLE and compaction.pk != session.active_console_id,
         started_from=f"#{compaction.parent.generation}" if compaction.parent else "the whole history",
         report=report_of(compaction),

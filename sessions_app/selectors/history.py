@@ -192,11 +192,6 @@ def _view_tokens(session: Session, checkpoint: Checkpoint | None, options: Histo
     return plans.view_tokens(session, checkpoint)
 
 
-def checkpoint_rows(session: Session) -> tuple[CheckpointRow, ...]:
-    """All checkpoints of a session, oldest first; one query over small columns, as plain rows, since there may be hundreds."""
-    return _checkpoint_rows(session, _told(session))
-
-
 def _told(session: Session) -> Rows:
     rows: Rows = Compaction.objects.filter(session=session, generation__isnull=False).order_by("generation").values(*_CHECKPOINT_COLUMNS)
     return rows

@@ -143,7 +143,7 @@ def _laid_out(session: Session, page: HistoryPage) -> Context:
         return {"bands": lay_out(session.pk, page), "window_template": "components/entry_window.html", "legality": None}
     messages = window_messages(page)
     return {
-        "sent": sent_messages(session.pk, messages),
+        "sent": sent_messages(session.pk, messages, page.block, page.boundary_index),
         "legality": problems_of(messages),
         "window_template": "components/message_window.html",
     }

@@ -252,3 +252,8 @@ def test_beside_a_system_prompt_that_stays_what_follows_it_is_folded_all_the_sam
     assert html.count("entry--line") == 2
     assert html.count("same text") == 2
     assert "Compacted block, generation 1" in html
+
+
+def test_the_block_in_the_model_view_leads_to_the_entries_that_it_names(operator_page, folded):
+    html = page(operator_page, folded, "?layout=view")
+    assert f'<a class="ref" href="{reverse("entry-detail", args=[folded.pk, 0])}">#0</a>' in html

@@ -110,7 +110,7 @@ def detail_shape(detail: AttemptDetail) -> Shape:
         "instructions": detail.instructions,
         "standing_instructions": detail.standing_instructions,
         "force": detail.force,
-        "started_from": detail.earlier.generation if detail.earlier else 0,
+        "started_from": detail.revert_to,
         "revert_to": detail.revert_to,
         "summary": detail.summary,
         "block": detail.block,
