@@ -62,11 +62,12 @@ class SummaryAnswer(msgspec.Struct, frozen=True, kw_only=True):
 class SummariserFailed(Exception):
     """A summariser gives no answer. The text is for people and quotes nothing of a transcript.
 
-    `is_final`: asking again would be no use.
+    `is_final`: asking again would be no use. `is_of_request`: another request may well be answered.
     """
 
-    def __init__(self, words: str, *, is_final: bool = False) -> None:
+    def __init__(self, words: str, *, is_final: bool = False, is_of_request: bool = False) -> None:
         self.is_final = is_final
+        self.is_of_request = is_of_request
         super().__init__(words)
 
 

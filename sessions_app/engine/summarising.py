@@ -53,8 +53,8 @@ SMALLEST_SHARE = 0.7
 class NoSummaryError(Exception):
     """Every summariser of the policy failed, or answered twice with something unusable."""
 
-    def __init__(self, outcome: Outcome, reason: str, words: str, *, is_final: bool = False) -> None:
-        self.outcome, self.reason, self.is_final = outcome, reason, is_final
+    def __init__(self, outcome: Outcome, reason: str, words: str, *, is_final: bool = False, is_of_request: bool = False) -> None:
+        self.outcome, self.reason, self.is_final, self.is_of_request = outcome, reason, is_final, is_of_request
         super().__init__(words)
 
 
@@ -174,6 +174,8 @@ class Summarising:
         self._instructions = instructions
         self._force = force
         self._replaced_tokens = 0
+        self._given_up: set[str] = set()  # models that gave nothing usable in either attempt: the next chunk would only wait for them
+        self._last_failure: NoSummaryError | None = None
         self._last_source = SummarySource.SKIPPED
 
     @property
@@ -220,12 +222,16 @@ class Summarising:
 
     def _ask(self, request: SummaryRequest, *, by_model: bool = True) -> str:
         """An answer that passed validation, of the first summariser in the chain that gives one."""
-        failure: NoSummaryError | None = None
+        failure = self._last_failure
         for summariser in self._able(request, by_model=by_model):
+            if summariser.name in self._given_up:
+                continue
             try:
                 return self._ask_one(summariser, request)
             except NoSummaryError as refused:
-                failure = refused
+                failure = self._last_failure = refused
+                if summariser.is_model and not refused.is_of_request:
+                    self._given_up.add(summariser.name)
         raise failure or NoSummaryError(Outcome.FAILED, "summariser_failed", "No summariser of the policy takes a request of this size.")
 
     def _able(self, request: SummaryRequest, *, by_model: bool) -> Sequence[Summariser]:
@@ -261,12 +267,16 @@ class Summarising:
     def _accepted(self, summariser: Summariser, request: SummaryRequest) -> str:
         answer = self._answer(summariser, request)
         self._reading.check()
+        is_model = summariser.is_model
         rejection = summaries.validate(
             answer.text,
             truncated=answer.truncated,
             tokens=estimate_text(answer.text),
             replaced_tokens=self._replaced_tokens if request.state else 0,
-            inputs=(entry.text for entry in request.entries),
+            asked_tokens=request.max_tokens if is_model else 0,
+            inputs=(part.text for entry in request.entries for part in entry.parts) if is_model else (),
+            # With entries to join to it, an earlier summary is never the whole answer.
+            earlier=(request.previous_summary, *(request.partial_summaries or ("",))) if is_model else (),
         )
         rejection = rejection or self._unsupported(summariser, request, answer)
         self._note(summariser, request, answer=answer, refused=rejection.words if rejection else "")
@@ -291,12 +301,12 @@ class Summarising:
         except Stopped:
             raise
         except SummariserFailed as failed:
-            words, is_final = f"The summariser “{summariser.name}” failed: {failed}", failed.is_final
+            words, is_final, is_of_request = f"The summariser “{summariser.name}” failed: {failed}", failed.is_final, failed.is_of_request
         except Exception as error:  # whatever a model client raises ends its turn, not the worker
             # The type alone: a client's message may quote the request, and with it the transcript.
-            words, is_final = f"The summariser “{summariser.name}” failed with {type(error).__name__}.", False
+            words, is_final, is_of_request = f"The summariser “{summariser.name}” failed with {type(error).__name__}.", False, False
         self._note(summariser, request, refused=words)
-        raise NoSummaryError(Outcome.FAILED, "summariser_failed", words, is_final=is_final)
+        raise NoSummaryError(Outcome.FAILED, "summariser_failed", words, is_final=is_final, is_of_request=is_of_request)
 
     def _note(self, summariser: Summariser, request: SummaryRequest, *, refused: str, answer: SummaryAnswer | None = None) -> None:
         self.tried.append(

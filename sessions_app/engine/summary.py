@@ -53,6 +53,7 @@ class Rejection(StrEnum):
     ECHO = "looks_like_the_input"
     NOT_A_SUMMARY = "error_or_page_instead_of_a_summary"
     INFLATED = "larger_than_the_input"
+    TOO_LONG = "longer_than_asked_for"
     UNSUPPORTED = "coverage_blocked"
 
     @property
@@ -63,6 +64,7 @@ class Rejection(StrEnum):
             Rejection.ECHO: Outcome.FAILED,
             Rejection.NOT_A_SUMMARY: Outcome.FAILED,
             Rejection.INFLATED: Outcome.REJECTED_INFLATED,
+            Rejection.TOO_LONG: Outcome.REJECTED_INFLATED,
             Rejection.UNSUPPORTED: Outcome.FAILED,
         }[self]
 
@@ -74,6 +76,7 @@ class Rejection(StrEnum):
             Rejection.ECHO: "the summary was a copy of the conversation and not a summary of it",
             Rejection.NOT_A_SUMMARY: "what came was an error message or a web page and not a summary",
             Rejection.INFLATED: "the summary was larger than what it should replace",
+            Rejection.TOO_LONG: "the summary was far longer than was asked for",
             Rejection.UNSUPPORTED: "most of what the summary names and quotes stands in no entry",
         }[self]
 
@@ -140,11 +143,21 @@ def with_bodies(text: str, changed: Mapping[Section, str]) -> str:
     return "\n".join(found).strip()
 
 
-def validate(text: str, *, truncated: bool, tokens: int, replaced_tokens: int, inputs: Iterable[str] = ()) -> Rejection | None:
+def validate(
+    text: str,
+    *,
+    truncated: bool,
+    tokens: int,
+    replaced_tokens: int,
+    asked_tokens: int = 0,
+    inputs: Iterable[str] = (),
+    earlier: Iterable[str] = (),
+) -> Rejection | None:
     """Why the summary may not be used, or None.
 
-    `tokens` is its size, `replaced_tokens` the size of what it stands for (0: do not compare), `inputs` the
-    texts of the entries that it was made of, for telling a copy from a summary.
+    `tokens` is its size, `replaced_tokens` the size of what it stands for, `asked_tokens` what it was to stay within (0: do
+    not compare). `inputs` are the texts of the entries that it was made of, `earlier` the summaries that it was to take up, for
+    telling a copy from a summary; what a program writes from the entries' own sentences is not asked for either.
     """
     plain = " ".join(text.split())
     parsed = parse(text)
@@ -154,28 +167,44 @@ def validate(text: str, *, truncated: bool, tokens: int, replaced_tokens: int, i
         return Rejection.TRUNCATED
     if replaced_tokens and tokens >= replaced_tokens:
         return Rejection.INFLATED
-    if not parsed.bodies:  # whoever writes our headings has understood what was wanted
-        if _is_page_or_error(plain):
-            return Rejection.NOT_A_SUMMARY
-        if _is_copy(plain, inputs):
-            return Rejection.ECHO
+    if not parsed.bodies and _is_page_or_error(plain):  # whoever writes our headings has understood what was wanted
+        return Rejection.NOT_A_SUMMARY
+    if _is_copy(plain, inputs, least=COPIED_WITH_HEADINGS if parsed.bodies else COPIED) or _repeats(plain, earlier):
+        return Rejection.ECHO
+    if asked_tokens and tokens > asked_tokens * LONGEST:
+        return Rejection.TOO_LONG
     return None
 
 
+LONGEST = 2
+"""So many times the length that was asked for is no slip any more: nobody bounds what such a provider gives."""
+
+COPIED, COPIED_WITH_HEADINGS = 0.5, 0.75
+"""The share of samples from which on a text is a copy. A summary by section may quote much, and its material has headings, too."""
+
 _PROBES, _PROBE_CHARS = 16, 30
 _MATERIAL = re.compile(r"</?(?:material|untrusted-data)\b", re.IGNORECASE)
+_MARK = re.compile(r"\[(?:#\d{1,9} (?:the (?:user|agent|system)\]|the agent called )|partial record \d{1,4}\]|the conversation since\])")
+_MOST_MARKS = 2
+"""A summary has no reason to write what we put before each message of its material; once or twice it may quote it."""
 
 
-def _is_copy(plain: str, inputs: Iterable[str]) -> bool:
-    """Whether half of the summary, by samples, stands in what was given to read. Short answers may well repeat a sentence."""
+def _is_copy(plain: str, inputs: Iterable[str], *, least: float) -> bool:
+    """Whether so much of the summary, by samples, stands in what was given to read. Short answers may well repeat a sentence."""
     if len(plain) <= _SHORTEST_COPY:
         return False
-    if _MATERIAL.search(plain):
+    if _MATERIAL.search(plain) or len(_MARK.findall(plain)) > _MOST_MARKS:
         return True
     last = len(plain) - _PROBE_CHARS
     probes = {plain[last * number // (_PROBES - 1) :][:_PROBE_CHARS] for number in range(_PROBES)}
     read = " ".join(" ".join(given.split()) for given in inputs)
-    return sum(probe in read for probe in probes) * 2 >= len(probes)
+    return sum(probe in read for probe in probes) >= len(probes) * least
+
+
+def _repeats(plain: str, earlier: Iterable[str]) -> bool:
+    """Whether it is one of the earlier summaries word for word, with nothing of the others or of what came since."""
+    told = {" ".join(text.split()) for text in earlier}
+    return len(plain) > _SHORTEST_COPY and len(told) > 1 and plain in told
 
 
 _SHORTEST_COPY = 400

@@ -3,9 +3,21 @@
 import json
 from typing import TYPE_CHECKING, Any
 
-from sessions_app.engine.entries import Usage
 from sessions_app.engine.overflow import Refusal, classify
-from sessions_app.providers.base import NO_KEY, ModelAnswer, ModelRequest, OnText, StopReason, ToolCall, refused, retry_after
+from sessions_app.providers.base import (
+    MAX_ANSWER_CHARS,
+    NO_KEY,
+    ModelAnswer,
+    ModelRefused,
+    ModelRequest,
+    OnText,
+    StopReason,
+    ToolCall,
+    measured,
+    named,
+    refused,
+    retry_after,
+)
 from sessions_app.providers.limits import MOST_REPAIRS, Parameters
 
 if TYPE_CHECKING:
@@ -51,13 +63,18 @@ class AnthropicClient:
             wanted["system"] = request.system
         try:
             async with self._client.messages.stream(**wanted) as stream:
+                left = MAX_ANSWER_CHARS
                 async for piece in stream.text_stream:
+                    if (left := left - len(piece)) < 0:
+                        raise refused(Refusal.UNAVAILABLE)
                     on_text(piece)
                 message = await stream.get_final_message()
-        except sdk.BadRequestError:
+        except (sdk.BadRequestError, ModelRefused):
             raise
         except sdk.APIStatusError as error:
             raise self._refused(error) from error
+        except sdk.APITimeoutError as error:
+            raise refused(Refusal.UNAVAILABLE, is_late=True) from error
         except Exception as error:
             raise refused(_refusal_of(error)) from error
         if message.stop_reason is None:
@@ -88,12 +105,12 @@ def _answer(message: Any) -> ModelAnswer:
     return ModelAnswer(
         text="".join(block.text for block in message.content if block.type == "text"),
         stop=_STOPS.get(message.stop_reason or "", StopReason.END),
-        model=message.model,
-        usage=Usage(
-            input=used.input_tokens or 0,
-            cache_read=used.cache_read_input_tokens or 0,
-            cache_write=used.cache_creation_input_tokens or 0,
-            output=used.output_tokens or 0,
+        model=named(message.model),
+        usage=measured(
+            input=used.input_tokens,
+            cache_read=used.cache_read_input_tokens,
+            cache_write=used.cache_creation_input_tokens,
+            output=used.output_tokens,
         ),
         calls=tuple(_call(block) for block in message.content if block.type == "tool_use"),
     )

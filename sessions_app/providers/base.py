@@ -48,10 +48,13 @@ class ModelAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ModelRefused(Exception):  # noqa: N818  it says what happened
-    """The provider did not answer. The text is for people; it never quotes the request."""
+    """The provider did not answer. The text is for people; it never quotes the request. `is_late`: it took longer than it may."""
 
-    def __init__(self, refusal: Refusal, words: str, *, status: int | None = None, retry_after_s: float | None = None) -> None:
+    def __init__(
+        self, refusal: Refusal, words: str, *, status: int | None = None, retry_after_s: float | None = None, is_late: bool = False
+    ) -> None:
         self.refusal = refusal
+        self.is_late = is_late
         self.status = status
         self.retry_after_s = retry_after_s
         super().__init__(words)
@@ -59,6 +62,26 @@ class ModelRefused(Exception):  # noqa: N818  it says what happened
 
 NO_KEY = "none"
 """What a server of one's own is given where no key is set: the clients insist on one."""
+
+MOST_TOKENS = 2**53
+"""More has no provider counted; what says so does not count."""
+
+MAX_ANSWER_CHARS = 4_000_000
+"""A provider that goes on beyond this does not mind what was asked of it."""
+
+
+def measured(**counts: object) -> Usage | None:
+    """What a provider says that a call used, by the names of `Usage`; None where any of it can't be so: then nothing was measured."""
+    told = {name: 0 if count is None else count for name, count in counts.items()}
+    if any(not isinstance(count, int) or isinstance(count, bool) or not 0 <= count <= MOST_TOKENS for count in told.values()):
+        return None
+    return Usage(**told)  # type: ignore[arg-type]
+
+
+def named(model: object) -> str:
+    """The name that a provider gives its model, as any store takes it."""
+    return "".join(character for character in str(model or "")[:200] if character.isprintable())
+
 
 OnText = Callable[[str], None]
 """Is called with each piece of the answer's text as it comes."""
@@ -83,10 +106,10 @@ _WORDS = {
 }
 
 
-def refused(refusal: Refusal, *, status: int | None = None, retry_after_s: float | None = None) -> ModelRefused:
+def refused(refusal: Refusal, *, status: int | None = None, retry_after_s: float | None = None, is_late: bool = False) -> ModelRefused:
     """The refusal in our own words: a provider's message may quote what was sent."""
-    told = f" (HTTP {status})" if status is not None else ""
-    return ModelRefused(refusal, f"{_WORDS[refusal]}{told}", status=status, retry_after_s=retry_after_s)
+    told = f" (HTTP {status})" if status is not None else " in time" if is_late else ""
+    return ModelRefused(refusal, f"{_WORDS[refusal]}{told}", status=status, retry_after_s=retry_after_s, is_late=is_late)
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:

@@ -46,7 +46,7 @@ async def _call(
         async with asyncio.timeout(timeout_s):
             return await _first(client.ask(request, on_text), should_stop)
     except TimeoutError as error:
-        raise refused(Refusal.UNAVAILABLE) from error
+        raise refused(Refusal.UNAVAILABLE, is_late=True) from error
     finally:
         with contextlib.suppress(Exception):
             await asyncio.wait_for(client.close(), LOOK_S * 5)

@@ -22,11 +22,13 @@ FILLED, FILLED_AGAIN = 0.9, 0.5
 
 
 class ModelSummariser:
-    """One model of one provider. The window is the model's, in tokens; a call takes at most `timeout_s`."""
+    """One model of one provider. The window is the model's, in tokens; `timeout_s` says how long a call of so many chunks may take."""
 
     is_model = True
 
-    def __init__(self, name: str, *, model: str, window: int, make_client: Callable[[], ModelClient], timeout_s: float) -> None:
+    def __init__(
+        self, name: str, *, model: str, window: int, make_client: Callable[[float], ModelClient], timeout_s: Callable[[int], float]
+    ) -> None:
         self.name = name
         self.window = window
         self._model = model
@@ -38,12 +40,15 @@ class ModelSummariser:
     def summarise(self, request: SummaryRequest, should_stop: ShouldStop) -> SummaryAnswer:
         """Asks once. Raises `SummariserFailed` and `Stopped`; the pause before a second attempt is taken here."""
         if request.attempt > 1:
-            pause(self._pause_s, should_stop)
+            pause(min(self._pause_s, self._timeout_s(request.chunk_count)), should_stop)
         self._pause_s = 0.0
+        timeout_s = self._timeout_s(request.chunk_count)
+        if not timeout_s:
+            raise SummariserFailed("no time is left for it.", is_final=True)
         request = msgspec.structs.replace(request, max_tokens=min(request.max_tokens, answer_limit(self._model) or request.max_tokens))
         prompt = prompts.fitting(request, int(self.window * self._filled) - request.max_tokens)
         if prompt is None:
-            raise SummariserFailed("what it would have to read is longer than its window.", is_final=True)
+            raise SummariserFailed("what it would have to read is longer than its window.", is_final=True, is_of_request=True)
         wanted = ModelRequest(
             model=self._model,
             system=prompts.system_prompt(request),
@@ -51,17 +56,18 @@ class ModelSummariser:
             max_tokens=request.max_tokens,
         )
         try:
-            answer = call(self._make_client, wanted, should_stop=should_stop, timeout_s=self._timeout_s)
+            answer = call(lambda: self._make_client(timeout_s), wanted, should_stop=should_stop, timeout_s=timeout_s)
         except ModelRefused as refused:
             self._pause_s = refused.retry_after_s or (FIRST_PAUSE_S if refused.refusal.may_pass else 0.0)
-            is_final = refused.refusal in _FINAL
-            if refused.refusal is Refusal.OVERFLOW:
+            is_final = refused.refusal in _FINAL or refused.is_late  # to wait as long once more is what the next one's time is for
+            is_overflow = refused.refusal is Refusal.OVERFLOW
+            if is_overflow:
                 is_final, self._filled = self._filled == FILLED_AGAIN, FILLED_AGAIN
-            raise SummariserFailed(f"{refused}.", is_final=is_final) from refused
+            raise SummariserFailed(f"{refused}.", is_final=is_final, is_of_request=is_overflow) from refused
         except ImportError as error:
             raise SummariserFailed("its client is not installed (requirements-models.lock).", is_final=True) from error
         if answer.stop is StopReason.FILTERED:
-            raise SummariserFailed("its provider held the answer back.", is_final=True)
+            raise SummariserFailed("its provider held the answer back.", is_final=True, is_of_request=True)
         return SummaryAnswer(
             text=answer.text,
             source=SummarySource.LLM,

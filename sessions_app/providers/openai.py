@@ -2,9 +2,24 @@
 
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from sessions_app.engine.entries import Usage
 from sessions_app.engine.overflow import Refusal, classify
-from sessions_app.providers.base import NO_KEY, ModelAnswer, ModelRequest, OnText, StopReason, ToolCall, refused, retry_after
+from sessions_app.providers.base import (
+    MAX_ANSWER_CHARS,
+    NO_KEY,
+    ModelAnswer,
+    ModelRefused,
+    ModelRequest,
+    OnText,
+    StopReason,
+    ToolCall,
+    measured,
+    named,
+    refused,
+    retry_after,
+)
 from sessions_app.providers.limits import MOST_REPAIRS, NEW_NAME, OLD_NAME, REASONING_TOKENS, Parameters, reasons
 
 if TYPE_CHECKING:
@@ -59,10 +74,12 @@ class OpenAIClient:
             async with stream:
                 async for chunk in stream:
                     gathered.add(chunk, on_text)
-        except (sdk.BadRequestError, sdk.UnprocessableEntityError):
+        except (sdk.BadRequestError, sdk.UnprocessableEntityError, ModelRefused):
             raise
         except sdk.APIStatusError as error:
             raise self._refused(error) from error
+        except sdk.APITimeoutError as error:
+            raise refused(Refusal.UNAVAILABLE, is_late=True) from error
         except Exception as error:
             raise refused(_refusal_of(error)) from error
         if not gathered.has_ended:
@@ -88,6 +105,7 @@ class _Gathered:
 
     def __init__(self) -> None:
         self.has_ended = False
+        self._left = MAX_ANSWER_CHARS
         self._text: list[str] = []
         self._calls: dict[int, list[str]] = {}  # index → id, name, arguments
         self._stop = StopReason.END
@@ -101,6 +119,9 @@ class _Gathered:
         for choice in chunk.choices or ():
             delta = choice.delta
             if delta is not None and delta.content:
+                self._left -= len(delta.content)
+                if self._left < 0:
+                    raise refused(Refusal.UNAVAILABLE)
                 self._text.append(delta.content)
                 on_text(delta.content)
             for call in (delta.tool_calls or ()) if delta is not None else ():
@@ -117,14 +138,14 @@ class _Gathered:
         return ModelAnswer(
             text="".join(self._text),
             stop=self._stop,
-            model=self._model,
+            model=named(self._model),
             usage=self._usage,
             calls=tuple(ToolCall(call_id=call_id, name=name, arguments=arguments) for call_id, name, arguments in self._calls.values()),
         )
 
 
-def _usage(used: Any) -> Usage:
+def _usage(used: Any) -> Usage | None:
     """The prompt without its cached share, which this interface counts within it."""
-    details = getattr(used, "prompt_tokens_details", None)
-    cached = (getattr(details, "cached_tokens", 0) or 0) if details is not None else 0
-    return Usage(input=max(0, (used.prompt_tokens or 0) - cached), cache_read=cached, output=used.completion_tokens or 0)
+    cached = getattr(getattr(used, "prompt_tokens_details", None), "cached_tokens", None)
+    told = measured(input=used.prompt_tokens, cache_read=cached, output=used.completion_tokens)
+    return msgspec.structs.replace(told, input=max(0, told.input - told.cache_read)) if told else None

@@ -1,7 +1,8 @@
 """Which summarisers a policy means. Keys and addresses come from the environment alone, and are never stored or logged."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import partial
 
 from sessions_app.engine.extractive import ExtractiveSummariser
 from sessions_app.engine.policy import Policy, model_of, window_for
@@ -11,6 +12,7 @@ from sessions_app.providers.base import ModelClient
 from sessions_app.providers.memory_extractor import ModelExtractor
 from sessions_app.providers.model_summariser import ModelSummariser
 from sessions_app.providers.openai import OpenAIClient
+from sessions_app.providers.patience import Patience
 from sessions_app.providers.scripted import ScriptedSummariser
 
 KEYS = {"anthropic": ("ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL"), "openai": ("OPENAI_API_KEY", "OPENAI_BASE_URL")}
@@ -33,7 +35,8 @@ class UnusableSummariser:
 
 def summarisers_for(policy: Policy) -> Sequence[Summariser]:
     """The summarisers of the policy, in its order; never none."""
-    return [_summariser(name, policy) for name in policy.summarisers] or [ExtractiveSummariser()]
+    patience = Patience(policy)
+    return [_summariser(name, policy, patience, place) for place, name in enumerate(policy.summarisers)] or [ExtractiveSummariser()]
 
 
 def extractor_for(policy: Policy) -> ModelExtractor | None:
@@ -41,7 +44,8 @@ def extractor_for(policy: Policy) -> ModelExtractor | None:
     for name in policy.summarisers:
         provider = name.partition(":")[0]
         if provider in KEYS and is_usable(name):
-            return ModelExtractor(name, model=model_of(name)[0], make_client=_client(provider, policy), timeout_s=policy.call_timeout_s)
+            client = partial(make_client, provider, timeout_s=policy.call_timeout_s)
+            return ModelExtractor(name, model=model_of(name)[0], make_client=client, timeout_s=policy.call_timeout_s)
     return None
 
 
@@ -51,7 +55,7 @@ def is_usable(name: str) -> bool:
     return provider not in KEYS or any(os.environ.get(variable) for variable in KEYS[provider])
 
 
-def _summariser(name: str, policy: Policy) -> Summariser:
+def _summariser(name: str, policy: Policy, patience: Patience, place: int) -> Summariser:
     if name == ScriptedSummariser.name:
         return ScriptedSummariser(delay_s=policy.scripted_delay_s)
     if name == ExtractiveSummariser.name:
@@ -60,7 +64,15 @@ def _summariser(name: str, policy: Policy) -> Summariser:
     if not is_usable(name):
         return UnusableSummariser(name, f"no key is set ({KEYS[provider][0]}).")
     model, window = model_of(name)
-    return ModelSummariser(name, model=model, window=window, make_client=_client(provider, policy), timeout_s=policy.call_timeout_s)
+    behind = policy.summarisers[place:]
+    models_left = sum(one.partition(":")[0] in KEYS for one in behind)
+    return ModelSummariser(
+        name,
+        model=model,
+        window=window,
+        make_client=lambda timeout_s: make_client(provider, timeout_s=timeout_s),
+        timeout_s=lambda chunks: patience.for_call(chunk_count=chunks, models_left=models_left, is_last=len(behind) == 1),
+    )
 
 
 def make_client(provider: str, *, timeout_s: float) -> ModelClient:
@@ -69,7 +81,3 @@ def make_client(provider: str, *, timeout_s: float) -> ModelClient:
     if provider == "anthropic":
         return AnthropicClient(timeout_s=timeout_s, has_key=has_key)
     return OpenAIClient(timeout_s=timeout_s, has_key=has_key, is_copy=is_copy)
-
-
-def _client(provider: str, policy: Policy) -> Callable[[], ModelClient]:
-    return lambda: make_client(provider, timeout_s=policy.call_timeout_s)

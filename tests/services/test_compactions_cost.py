@@ -41,7 +41,7 @@ def test_the_shapes_of_the_whole_history_are_loaded_once(support_actor, monkeypa
     assert sum(loaded[1:]) < 120
 
 
-def test_a_history_is_linked_once_for_its_cut_and_once_for_its_chunks(support_actor, monkeypatch):
+def test_a_history_is_linked_once_for_its_cut_and_its_chunks(support_actor, monkeypatch):
     session = long_session(turns=60)
     linked = []
     scan = rounds._Scan
@@ -56,7 +56,7 @@ def test_a_history_is_linked_once_for_its_cut_and_once_for_its_chunks(support_ac
         patch.setattr("sessions_app.services.signals.refresh", lambda _session_id: None)  # it looks for the next cut
         run_compaction(compaction.pk)
     assert fresh(compaction).status == Status.COMPLETED
-    assert linked == [False, False]
+    assert linked == [False]
 
 
 def test_every_entry_that_is_folded_is_read_once(support_actor, monkeypatch):
