@@ -7,7 +7,10 @@ from project.form import settings_module
 # Every way in imports this package first: manage.py, an ASGI server, `celery -A project`.
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", settings_module(os.environ))
 
-from project import checks
-from project.celery import celery_app
+from project.lean import load_structlog
 
-__all__ = ["celery_app", "checks"]
+load_structlog()
+
+from project import checks  # noqa: E402
+
+__all__ = ["checks"]

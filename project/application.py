@@ -8,6 +8,7 @@ http_application = get_asgi_application()
 
 from django.conf import settings  # noqa: E402
 
+from project.celery import with_tasks  # noqa: E402
 from project.origins import SameOriginOnly  # noqa: E402
 from project.proxies import ForwardedAddress  # noqa: E402
 from project.request_bodies import bound_bodies  # noqa: E402
@@ -15,6 +16,7 @@ from sessions_app.live.routing import websocket_urlpatterns  # noqa: E402  needs
 from sessions_app.views.request_size import largest_body  # noqa: E402
 
 bound_bodies(largest_body)
+with_tasks()  # the first click that queues one should not wait for it
 application = ForwardedAddress(
     ProtocolTypeRouter(
         {

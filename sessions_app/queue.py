@@ -3,9 +3,9 @@
 from functools import partial
 
 import structlog
-from celery import current_app
+from django.conf import settings
 from django.db import transaction
-from kombu.exceptions import OperationalError
+from django.utils.module_loading import import_string
 
 logger = structlog.get_logger(__name__)
 
@@ -24,7 +24,9 @@ def enqueue(task_name: str, *arguments: str) -> None:
 
 
 def _send(task_name: str, arguments: tuple[str, ...]) -> None:
+    from kombu.exceptions import OperationalError  # noqa: PLC0415  most processes queue nothing
+
     try:
-        current_app.tasks[task_name].delay(*arguments)
+        import_string(settings.TASK_APPLICATION)().tasks[task_name].delay(*arguments)
     except (OperationalError, OSError) as error:
         logger.warning("task_not_queued", task=task_name, error=type(error).__name__)

@@ -20,7 +20,7 @@ if _public is not None and _public.hostname:
 CSRF_TRUSTED_ORIGINS = [f"{_public.scheme}://{_public.netloc}"] if _public is not None else []
 
 INSTALLED_APPS = [
-    "daphne",
+    "project.serving.Server",
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.sessions",
@@ -149,6 +149,7 @@ COMMAND_USER = ENV.text("USER")
 HOST = ENV.text("HOST")
 PORT = ENV.number("PORT")
 SETS_ITSELF_UP = True
+TASK_APPLICATION = "project.celery.with_tasks"
 BACKGROUND_WORK = "project.embedded.BackgroundWork"
 STATIC_FILES = "project.static_files.StaticFiles"
 LOGGING_CONFIG = "project.logging.set_up"

@@ -6,25 +6,9 @@
 from collections.abc import Callable
 from enum import IntEnum
 
-from django.core.exceptions import BadRequest, ValidationError
+from django.core.exceptions import ValidationError
 from django.core.management.base import CommandError
 from django.db import DatabaseError
-
-from sessions_app.permissions import ActionRefused, NoAccess
-from sessions_app.selectors.keyset import CursorError
-from sessions_app.selectors.plans import BrokenPlan
-from sessions_app.services.accounts import AccountError
-from sessions_app.services.compactions.automatic import NotOurs
-from sessions_app.services.compactions.cancel import UnknownCompaction
-from sessions_app.services.compactions.drafts import DraftBlocked, DraftChanged, InvalidSummary, NotADraft
-from sessions_app.services.compactions.request import CompactUnavailable, InvalidRequest, SessionBusy
-from sessions_app.services.compactions.revert import CompactionUnderWay, UnknownGeneration
-from sessions_app.services.forks import InvalidFork
-from sessions_app.services.model_choice import InvalidChoice
-from sessions_app.services.overrides import CannotOverride
-from sessions_app.services.policies import ChangedMeanwhile
-from sessions_app.services.turns.send import InvalidMessage, KeyReused, TurnRefused, UnknownTurn
-from sessions_app.services.turns.sessions import InvalidSession
 
 
 class Exit(IntEnum):
@@ -75,35 +59,6 @@ class CommandFailure(CommandError):  # noqa: N818  it says what is the matter
         self.code = code or ERROR_CODES[end]
 
 
-_ENDS: dict[type[Exception], Exit] = {
-    NoAccess: Exit.NOT_FOUND,
-    ActionRefused: Exit.REFUSED,
-    UnknownGeneration: Exit.NOT_FOUND,
-    UnknownCompaction: Exit.NOT_FOUND,
-    LookupError: Exit.NOT_FOUND,
-    BrokenPlan: Exit.FAILED,
-    InvalidRequest: Exit.USAGE,
-    CompactUnavailable: Exit.USAGE,
-    InvalidFork: Exit.USAGE,
-    InvalidSummary: Exit.USAGE,
-    CannotOverride: Exit.USAGE,
-    NotADraft: Exit.NOTHING_TO_DO,
-    DraftChanged: Exit.BUSY,
-    DraftBlocked: Exit.FAILED,
-    InvalidMessage: Exit.USAGE,
-    KeyReused: Exit.USAGE,
-    InvalidSession: Exit.USAGE,
-    InvalidChoice: Exit.USAGE,
-    NotOurs: Exit.USAGE,
-    UnknownTurn: Exit.NOT_FOUND,
-    TurnRefused: Exit.BUSY,
-    CursorError: Exit.USAGE,
-    BadRequest: Exit.USAGE,
-    ChangedMeanwhile: Exit.BUSY,
-    AccountError: Exit.USAGE,
-    SessionBusy: Exit.BUSY,
-    CompactionUnderWay: Exit.BUSY,
-}
 _DATABASE: Callable[[Exception], str] = lambda error: f"The database could not be used ({error}). Nothing was changed. Try again."  # noqa: E731
 
 
@@ -117,7 +72,9 @@ def failure_of(error: Exception) -> CommandFailure | None:
         return CommandFailure(" ".join(error.messages), Exit.USAGE)
     if isinstance(error, DatabaseError):
         return CommandFailure(_DATABASE(error), Exit.FAILED, code="database_error")
-    end = _ENDS.get(type(error))
+    from sessions_app.management.ends import ENDS  # noqa: PLC0415  it needs every service, and most commands end well
+
+    end = ENDS.get(type(error))
     if end is None:
         return None
     return CommandFailure(str(error), end, field=getattr(error, "field", ""), code=getattr(error, "code", ""))

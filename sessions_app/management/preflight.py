@@ -6,11 +6,14 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from pkgutil import iter_modules
 
+from django.apps import apps
 from django.core.checks import run_checks
 from django.core.management import CommandError, call_command
 from django.db import DatabaseError, connection
 from django.db.migrations.executor import MigrationExecutor
+from django.db.migrations.recorder import MigrationRecorder
 
 
 def check_settings(warn: Callable[[str], object]) -> None:
@@ -70,6 +73,8 @@ def prepare_database(*, may_migrate: bool = True) -> None:
     Without `may_migrate`, also when it is older: where other processes use it, somebody has to decide on the moment.
     """
     try:
+        if _has_exactly_ours():
+            return
         executor = MigrationExecutor(connection)
         loader = executor.loader
         ours = {app for app, _ in loader.disk_migrations}
@@ -91,6 +96,15 @@ def prepare_database(*, may_migrate: bool = True) -> None:
             f"The database {_database_name()} cannot be used ({_first_line(error)}). Nothing was changed. "
             f"{_remedy(error)}, or {_another_database()}."
         ) from error
+
+
+def _has_exactly_ours() -> bool:
+    """Whether the applied migrations are those on disk, going by their names: to load them all takes as long as many a command."""
+    folders = {config.label: Path(config.path, "migrations") for config in apps.get_app_configs()}
+    on_disk = {
+        (label, module.name) for label, folder in folders.items() for module in iter_modules([str(folder)]) if module.name[0] not in "_~"
+    }
+    return on_disk == {key for key in MigrationRecorder(connection).applied_migrations() if key[0] in folders}
 
 
 @contextmanager

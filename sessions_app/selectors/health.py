@@ -7,8 +7,9 @@ from datetime import UTC, datetime, timedelta
 
 import structlog
 from asgiref.sync import async_to_sync
-from celery import current_app
+from django.conf import settings
 from django.db import DatabaseError
+from django.utils.module_loading import import_string
 
 from sessions_app.engine.terms import Status
 from sessions_app.live import poke
@@ -89,7 +90,7 @@ _services = _Services()
 
 def _broker_answers() -> bool:
     try:
-        with current_app.connection_for_write(connect_timeout=ANSWER_S) as connection:
+        with import_string(settings.TASK_APPLICATION)().connection_for_write(connect_timeout=ANSWER_S) as connection:
             connection.ensure_connection(max_retries=1, interval_start=0, timeout=int(ANSWER_S))
     except Exception as error:  # noqa: BLE001  each transport has errors of its own
         logger.warning("broker_failed", error=type(error).__name__)

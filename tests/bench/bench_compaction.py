@@ -127,10 +127,8 @@ def prepare(generator: str, folder: Path, mean_bytes: int) -> Any:
     django.setup()
     from django.core.management import call_command
 
-    from project import celery_app
     from sessions_app.models import Session
 
-    celery_app.set_current()
     call_command("migrate", verbosity=0)
     call_command("import_sessions", str(sessions), quiet=True, verbosity=0)
     return Session.objects.get(parent=None).pk

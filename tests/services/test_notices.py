@@ -46,8 +46,6 @@ from sessions_app.services.compactions.request import request
 if sys.argv[2] == "tell":
     log.append(log.session_stream(sys.argv[3]), EventType.SESSION_VIEWED, actor=system_actor("elsewhere"))
 else:
-    from project import celery_app
-    celery_app.set_current()
     request(actor=system_actor("elsewhere"), session=Session.objects.get(pk=sys.argv[3]))
 """
 

@@ -4,10 +4,10 @@ import asyncio
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from celery import current_app
 from django.db import DatabaseError
 from django.test import Client
 
+from project.celery import celery_app
 from sessions_app.models import Compaction, ImportRun
 from sessions_app.selectors import health
 
@@ -73,7 +73,7 @@ def test_a_layer_that_loses_its_messages_is_told_apart(client: Client, db, setti
 
 
 def test_a_broker_that_does_not_answer_is_told_apart(client: Client, db, monkeypatch):
-    monkeypatch.setattr(current_app.conf, "broker_write_url", "redis://127.0.0.1:1/0")
+    monkeypatch.setattr(celery_app.conf, "broker_write_url", "redis://127.0.0.1:1/0")
     response = client.get("/healthz")
     assert response.status_code == 503
     assert response.json() == {"status": "failing", "database": "ok", "layer": "ok", "broker": "failing", "worker": "ok"}

@@ -16,6 +16,7 @@ from sessions_app.services.imports.outcomes import ImportFailedError, SourceStat
 
 TAIL_BYTES = 65_536
 _BLOCK = 1 << 20
+_LOOKED_AT = ("path", "size", "mtime_ns", "tail_hash", "is_complete", "session__title", "session__entry_count")
 _LOOKUP = 500  # paths that one query asks for
 
 
@@ -55,7 +56,7 @@ def unchanged_among(files: Sequence[Path]) -> dict[Path, SourceFile]:
     found: dict[Path, SourceFile] = {}
     for start in range(0, len(files), _LOOKUP):
         by_path = {path_of(file): file for file in files[start : start + _LOOKUP]}
-        stored = SourceFile.objects.filter(path__in=by_path).select_related("session").defer("report").order_by("version", "imported_at")
+        stored = SourceFile.objects.filter(path__in=by_path).select_related("session").only(*_LOOKED_AT).order_by("version", "imported_at")
         for path, known in {source.path: source for source in stored}.items():
             try:
                 with open_file(by_path[path]) as file:

@@ -1,0 +1,50 @@
+"""The exit code of each error that a service tells in its own words."""
+
+from django.core.exceptions import BadRequest
+
+from sessions_app.management.exits import Exit
+from sessions_app.permissions import ActionRefused, NoAccess
+from sessions_app.selectors.keyset import CursorError
+from sessions_app.selectors.plans import BrokenPlan
+from sessions_app.services.accounts import AccountError
+from sessions_app.services.compactions.automatic import NotOurs
+from sessions_app.services.compactions.cancel import UnknownCompaction
+from sessions_app.services.compactions.drafts import DraftBlocked, DraftChanged, InvalidSummary, NotADraft
+from sessions_app.services.compactions.request import CompactUnavailable, InvalidRequest, SessionBusy
+from sessions_app.services.compactions.revert import CompactionUnderWay, UnknownGeneration
+from sessions_app.services.forks import InvalidFork
+from sessions_app.services.model_choice import InvalidChoice
+from sessions_app.services.overrides import CannotOverride
+from sessions_app.services.policies import ChangedMeanwhile
+from sessions_app.services.turns.send import InvalidMessage, KeyReused, TurnRefused, UnknownTurn
+from sessions_app.services.turns.sessions import InvalidSession
+
+ENDS: dict[type[Exception], Exit] = {
+    NoAccess: Exit.NOT_FOUND,
+    ActionRefused: Exit.REFUSED,
+    UnknownGeneration: Exit.NOT_FOUND,
+    UnknownCompaction: Exit.NOT_FOUND,
+    LookupError: Exit.NOT_FOUND,
+    BrokenPlan: Exit.FAILED,
+    InvalidRequest: Exit.USAGE,
+    CompactUnavailable: Exit.USAGE,
+    InvalidFork: Exit.USAGE,
+    InvalidSummary: Exit.USAGE,
+    CannotOverride: Exit.USAGE,
+    NotADraft: Exit.NOTHING_TO_DO,
+    DraftChanged: Exit.BUSY,
+    DraftBlocked: Exit.FAILED,
+    InvalidMessage: Exit.USAGE,
+    KeyReused: Exit.USAGE,
+    InvalidSession: Exit.USAGE,
+    InvalidChoice: Exit.USAGE,
+    NotOurs: Exit.USAGE,
+    UnknownTurn: Exit.NOT_FOUND,
+    TurnRefused: Exit.BUSY,
+    CursorError: Exit.USAGE,
+    BadRequest: Exit.USAGE,
+    ChangedMeanwhile: Exit.BUSY,
+    AccountError: Exit.USAGE,
+    SessionBusy: Exit.BUSY,
+    CompactionUnderWay: Exit.BUSY,
+}
