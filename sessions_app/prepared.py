@@ -9,22 +9,34 @@ from typing import Any
 from django.db import DEFAULT_DB_ALIAS, connections, models
 
 
-def insert(instance: models.Model, *, ignore_existing: bool = False) -> None:
-    """Inserts a new instance in the caller's transaction. A key that the database counts is not read back."""
+def insert(instance: models.Model, *, ignore_existing: bool = False) -> bool:
+    """Inserts a new instance in the caller's transaction. A key that the database counts is not read back.
+
+    False: with `ignore_existing`, another row had its place.
+    """
     model = type(instance)
     sql, fields = _insert_sql(model, ignore_existing)
     to = connections[DEFAULT_DB_ALIAS]  # itself: its proxy would be asked anew for every value
-    values = [field.get_db_prep_save(field.pre_save(instance, add=True), to) for field in fields]
+    held = instance.__dict__
+    values = [
+        held[name] if type(held.get(name)) in plain else field.get_db_prep_save(field.pre_save(instance, add=True), to)
+        for field, name, plain in fields
+    ]
     with to.cursor() as cursor:
         cursor.execute(sql, values)
-    instance._state.adding, instance._state.db = False, to.alias
+        is_inserted = bool(cursor.rowcount)
+    instance._state.adding, instance._state.db = not is_inserted, to.alias
+    return is_inserted
 
 
 def update(model: type[models.Model], key: Any, /, **values: Any) -> int:
     """Sets columns (attribute names) of the row with this primary key. Returns how many rows there were: 0 or 1."""
     sql, fields = _update_sql(model, tuple(values))
     to = connections[DEFAULT_DB_ALIAS]
-    given = [field.get_db_prep_save(value, to) for field, value in zip(fields, values.values(), strict=True)]
+    given = [
+        value if type(value) in plain else field.get_db_prep_save(value, to)
+        for (field, _, plain), value in zip(fields, values.values(), strict=True)
+    ]
     with to.cursor() as cursor:
         cursor.execute(sql, [*given, model._meta.pk.get_db_prep_value(key, to, prepared=False)])
         return int(cursor.rowcount)
@@ -80,21 +92,43 @@ def _field(model: type[models.Model], name: str) -> Any:
     return model._meta.get_field(name)
 
 
+_Column = tuple[Any, str, frozenset[type]]
+"""A field, the name of its attribute, and the types whose values go to the database as they are."""
+
+_NONE = type(None)
+_PLAIN: dict[type, frozenset[type]] = {
+    models.CharField: frozenset({str, _NONE}),
+    models.TextField: frozenset({str, _NONE}),
+    models.PositiveSmallIntegerField: frozenset({int, _NONE}),
+    models.PositiveIntegerField: frozenset({int, _NONE}),
+    models.PositiveBigIntegerField: frozenset({int, _NONE}),
+    models.BigIntegerField: frozenset({int, _NONE}),
+    models.FloatField: frozenset({float, _NONE}),
+    models.BooleanField: frozenset({bool, _NONE}),
+    models.ForeignKey: frozenset({_NONE}),
+    models.OneToOneField: frozenset({_NONE}),
+}
+
+
+def _as_column(field: Any) -> _Column:
+    return field, field.attname, _PLAIN.get(type(field), frozenset())
+
+
 @cache
-def _insert_sql(model: type[models.Model], ignore_existing: bool) -> tuple[str, list[Any]]:  # noqa: FBT001  a key of the cache
+def _insert_sql(model: type[models.Model], ignore_existing: bool) -> tuple[str, list[_Column]]:  # noqa: FBT001  a key of the cache
     fields: list[Any] = [field for field in model._meta.concrete_fields if not isinstance(field, models.AutoField)]
     names = ", ".join(_quoted(field.column) for field in fields)
     marks = ", ".join(["%s"] * len(fields))
     tail = " ON CONFLICT DO NOTHING" if ignore_existing else ""
-    return f"INSERT INTO {_quoted(model._meta.db_table)} ({names}) VALUES ({marks}){tail}", fields  # noqa: S608  names of our own
+    return f"INSERT INTO {_quoted(model._meta.db_table)} ({names}) VALUES ({marks}){tail}", list(map(_as_column, fields))  # noqa: S608  names of our own
 
 
 @cache
-def _update_sql(model: type[models.Model], names: tuple[str, ...]) -> tuple[str, list[Any]]:
+def _update_sql(model: type[models.Model], names: tuple[str, ...]) -> tuple[str, list[_Column]]:
     fields = [_field(model, name) for name in names]
     changes = ", ".join(f"{_quoted(field.column)} = %s" for field in fields)
     key = _quoted(str(model._meta.pk.column))
-    return f"UPDATE {_quoted(model._meta.db_table)} SET {changes} WHERE {key} = %s", fields  # noqa: S608
+    return f"UPDATE {_quoted(model._meta.db_table)} SET {changes} WHERE {key} = %s", list(map(_as_column, fields))  # noqa: S608
 
 
 @cache

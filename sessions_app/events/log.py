@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 from django.db import DEFAULT_DB_ALIAS, connections, transaction
 
-from sessions_app import prepared
 from sessions_app.events import content
 from sessions_app.events.actors import Actor
 from sessions_app.events.types import EventType
@@ -95,7 +94,8 @@ def _next(cursor: Any, stream: str) -> tuple[int, bytes]:
     head = _HEAD if connections[DEFAULT_DB_ALIAS].vendor == "sqlite" else f"{_HEAD} FOR UPDATE"
     row = cursor.execute(head, [stream]).fetchone()
     if row is None:
-        prepared.insert(EventStream(name=stream), ignore_existing=True)
+        if cursor.execute(_BEGIN, [stream, b""]).rowcount:
+            return 1, b""  # a row of this transaction, which nobody else sees
         row = cursor.execute(head, [stream]).fetchone()
     return row[0] + 1, bytes(row[1])
 
@@ -103,6 +103,7 @@ def _next(cursor: Any, stream: str) -> tuple[int, bytes]:
 _HEADS, _EVENTS = EventStream._meta.db_table, Event._meta.db_table
 _COLUMNS = (*content.FIELDS, "previous_hash", "hash")
 _HEAD = f'SELECT last_seq, last_hash FROM "{_HEADS}" WHERE name = %s'  # noqa: S608
+_BEGIN = f'INSERT INTO "{_HEADS}" (name, last_seq, last_hash) VALUES (%s, 0, %s) ON CONFLICT DO NOTHING'  # noqa: S608
 _ADVANCE = f'UPDATE "{_HEADS}" SET last_seq = %s, last_hash = %s WHERE name = %s'  # noqa: S608
 _NAMES = ", ".join(f'"{name}"' for name in _COLUMNS)
 _INSERT = f'INSERT INTO "{_EVENTS}" ({_NAMES}) VALUES ({", ".join(["%s"] * len(_COLUMNS))})'  # noqa: S608

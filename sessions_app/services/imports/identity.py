@@ -67,7 +67,9 @@ def project_of(folder: str) -> uuid.UUID | None:
     known = prepared.find(Project, ("id",), key=key)
     if known is None:
         path = PureWindowsPath(folder) if "\\" in folder and "/" not in folder else PurePosixPath(folder)
-        prepared.insert(Project(key=key, name=(path.name or folder)[:200]), ignore_existing=True)
+        made = Project(key=key, name=(path.name or folder)[:200])
+        if prepared.insert(made, ignore_existing=True):
+            return made.pk
         known = prepared.find(Project, ("id",), key=key)
     assert known is not None
     found: uuid.UUID = Project._meta.pk.to_python(known[0])

@@ -20,7 +20,7 @@ from sessions_app.events.actors import Actor
 from sessions_app.models import ImportRun
 from sessions_app.services import search_index, write_turns
 from sessions_app.services.imports.outcomes import SourceOutcome
-from sessions_app.services.imports.source import import_source
+from sessions_app.services.imports.together import import_sources
 
 WORTHWHILE_BYTES = 20_000_000
 WORTHWHILE_FILES = 300
@@ -107,7 +107,7 @@ def _import_some(actor: Actor, paths: list[str], run_id: str) -> list[SourceOutc
             cursor.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
         write_turns.take_turns()
     cancelled = _Cancelled(run_id)
-    outcomes = [import_source(actor=actor, path=Path(path), name=path, cancelled=cancelled) for path in paths]
+    outcomes = list(import_sources(actor=actor, paths=[Path(path) for path in paths], cancelled=cancelled))
     search_index.index_sessions(outcome.session_id for outcome in outcomes if outcome.entries)
     return outcomes
 

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO, cast
 
@@ -14,7 +15,7 @@ from sessions_app.readers.detect import HEAD_BYTES, MAX_FIRST_LINE, known_format
 from sessions_app.readers.others import looks_like
 from sessions_app.services.imports import identity, sources
 from sessions_app.services.imports.find import open_file
-from sessions_app.services.imports.finish import finish
+from sessions_app.services.imports.finish import finish, is_whole
 from sessions_app.services.imports.frames import Framer
 from sessions_app.services.imports.lanes import Lane
 from sessions_app.services.imports.mapping import unmapped
@@ -54,7 +55,7 @@ def import_source(
     try:
         with open_file(path) as opened:
             file = opened if until is None else cast("BinaryIO", UpTo(opened, until))
-            job = _SourceImport(actor, file, path, label, is_staged=is_staged, progress=progress, cancelled=cancelled)
+            job = SourceImport(actor, file, path, label, is_staged=is_staged, progress=progress, cancelled=cancelled)
             job.keep, job.kind = keep, kind
             try:
                 with unmapped(job.size):
@@ -106,7 +107,7 @@ def unchanged_outcome(label: str, known: SourceFile) -> SourceOutcome:
     )
 
 
-class _SourceImport:
+class SourceImport:
     """The steps of one import, with what they share."""
 
     def __init__(
@@ -115,6 +116,7 @@ class _SourceImport:
         self.actor = actor
         self.file = file
         self.path = f"upload:{label}"[:1000] if is_staged else sources.path_of(path)
+        self.file_path = path
         self.reader_path = label if is_staged else str(path)
         self.label = label
         self.is_staged = is_staged
@@ -124,8 +126,15 @@ class _SourceImport:
         self.kind = SessionKind.IMPORTED
         self.size = file.seek(0, os.SEEK_END)
         self.written_ns = os.fstat(file.fileno()).st_mtime_ns
+        self._finish: Callable[[], SourceOutcome] | None = None
+        self._is_new = False
 
     def run(self) -> SourceOutcome:
+        """Reads the file and stores what is new of it."""
+        return self.read() or self.store()
+
+    def read(self) -> SourceOutcome | None:
+        """Reads the file to its end. `None`: `store` is to be called; what does not fit into one transaction is stored by then."""
         known = None if self.is_staged else sources.known_source(self.path)
         if known is not None and sources.is_unchanged(known, self.file):
             return unchanged_outcome(self.label, known)
@@ -135,7 +144,18 @@ class _SourceImport:
         session, stored, state = self._place(reader, reading, known)
         if state is SourceState.UNCHANGED and stored is not None:
             return unchanged_outcome(self.label, stored)
-        return self._fill(reader, reading, session, state, stored)
+        self._fill(reader, reading, session, state, stored)
+        return None
+
+    def store(self) -> SourceOutcome:
+        """Stores what was read, and completes the session."""
+        assert self._finish is not None
+        return self._finish()
+
+    @property
+    def is_new(self) -> bool:
+        """Whether nothing of what was read is stored."""
+        return self._is_new
 
     def _place(self, reader: Reader, reading: SourceReading, known: SourceFile | None) -> tuple[Session, SourceFile | None, SourceState]:
         """Where the file belongs: to the session of its path if it goes on where that one ended, else to the one it names."""
@@ -167,9 +187,7 @@ class _SourceImport:
             raise NoSessionError(f"{what} (known: {known_formats()}). Nothing was changed.")
         return reader
 
-    def _fill(
-        self, reader: Reader, reading: SourceReading, session: Session, state: SourceState, stored: SourceFile | None
-    ) -> SourceOutcome:
+    def _fill(self, reader: Reader, reading: SourceReading, session: Session, state: SourceState, stored: SourceFile | None) -> None:
         source = sources.open_source_row(session, self.path, state, stored, (reader.name, reader.version))
         start = sources.cut_last_frame(source, self.file) if state is SourceState.GROWN else 0
         source.path = self.path
@@ -188,9 +206,13 @@ class _SourceImport:
         notes = _notes(state, source)
         if state is SourceState.GROWN and not session.is_complete:
             state = SourceState.NEW  # it goes on where an import of it was cut off
+        self._is_new = is_whole(writer, reading)
+        self._finish = partial(self._complete, state, writer, reading, notes)
+
+    def _complete(self, state: SourceState, writer: SourceWriter, reading: SourceReading, notes: list[str]) -> SourceOutcome:
         finish(actor=self.actor, writer=writer, reading=reading, file=self.file, notes=notes)
         # Written to meanwhile: what was read may be neither the old nor the new. The older time makes the next import compare it all.
-        sources.keep_time(source, self.written_ns)
+        sources.keep_time(writer.source, self.written_ns)
         self.keep(reading, writer)
         return self._outcome(state, writer, reading, notes)
 
