@@ -39,7 +39,7 @@ class BrokenPlan(Exception):  # noqa: N818  it says what is the matter
         which = f"checkpoint #{generation}" if generation else "the checkpoint that is said to be in force"
         super().__init__(
             f"The view of {which} can't be built: what is stored of it is damaged. The history is whole, and nothing was sent or changed. "
-            "Go back to another generation, or have an admin run “manage.py doctor --repair”: it goes back to the newest whole one."
+            "Go back to another generation, or have an admin run “manage.py doctor --repair”, which goes back to the newest whole one."
         )
 
 

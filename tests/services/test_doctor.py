@@ -27,6 +27,7 @@ from sessions_app.selectors import plans
 from sessions_app.services import forks, overrides, search_index, signals
 from sessions_app.services.compactions import lease
 from sessions_app.services.compactions.request import request
+from sessions_app.services.compactions.revert import revert
 from sessions_app.services.compactions.run import run_compaction
 from sessions_app.services.doctor.examination import all_ids, examine
 from sessions_app.services.doctor.findings import Check, Finding, in_order, named
@@ -34,7 +35,7 @@ from sessions_app.services.doctor.repairs import repair
 from sessions_app.services.imports.runs import import_paths
 from sessions_app.services.turns import claims
 from sessions_app.services.turns.run import run_turn
-from sessions_app.services.turns.send import send
+from sessions_app.services.turns.send import retry, send
 from tests.services.compaction_scenes import fresh, grow, history_digest, long_session
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -188,10 +189,12 @@ def test_after_its_repair_a_session_works_again_to_which_nothing_could_be_added(
     turn = send(actor=support_actor, session=session, text="And now?")
     assert not run_turn(session.pk)
     (finding,) = examine(session.pk).findings
-    assert "messages wait for ever" in finding.meaning
+    assert "messages fail" in finding.meaning
     assert repair(actor=admin_actor, session_id=session.pk, finding=finding)
+    assert fresh(turn).reason == "not_delivered"
+    again = retry(actor=support_actor, session=fresh(session), turn_id=turn.pk)
     assert run_turn(session.pk)
-    assert fresh(turn).status == "completed"
+    assert fresh(again).status == "completed"
     assert found(session) == []
 
 
@@ -210,6 +213,15 @@ def test_a_broken_checkpoint_gives_way_to_the_newest_whole_one_and_else_to_the_w
     assert repair(actor=admin_actor, session_id=session.pk, finding=finding)
     assert fresh(session).active_console is None
     assert found(session) == []
+
+
+def test_a_broken_checkpoint_does_not_give_way_to_one_that_somebody_went_back_from(session, admin_actor, support_actor):
+    revert(actor=support_actor, session=fresh(session), generation=1)
+    ViewSegment.objects.filter(compaction__generation=1).delete()
+    finding = examine(session.pk).findings[0]
+    assert (finding.check, finding.facts["goes_to"]) == (Check.CHECKPOINT_BROKEN, None)
+    assert repair(actor=admin_actor, session_id=session.pk, finding=finding)
+    assert fresh(session).active_console is None
 
 
 def test_an_attempt_and_a_turn_of_workers_that_are_gone_are_ended(session, admin_actor, support_actor):

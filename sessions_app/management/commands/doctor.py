@@ -7,6 +7,7 @@ from django.core.management.base import CommandParser
 
 from sessions_app.management.base import ConsoleCommand, session_named
 from sessions_app.management.exits import Exit
+from sessions_app.management.output import plain_text
 from sessions_app.management.shapes import Shape
 from sessions_app.permissions import Action, require
 from sessions_app.services.doctor.examination import all_ids, examine
@@ -66,10 +67,10 @@ class Command(ConsoleCommand):
         self.counts["notes" if finding.is_note else "wrong"] += 1
         self.counts["repaired"] += done
         if not self.out.is_json and (self.tells_notes or not finding.is_note):
-            self.out.line(f"  {'note' if finding.is_note else 'repaired' if done else 'WRONG'}: {finding.what}")
-            self.out.line(f"    {finding.meaning}")
+            lines = [f"  {'note' if finding.is_note else 'repaired' if done else 'WRONG'}: {finding.what}", f"    {finding.meaning}"]
             if finding.can_be_repaired and not done:
-                self.out.line(f"    {'Could not be done' if may_repair else 'A repair'}: {finding.repair}")
+                lines.append(f"    {'Could not be done' if may_repair else 'A repair'}: {finding.repair}")
+            self.out.block(plain_text(line) for line in lines)
         return finding_shape(examined, finding, is_repaired=done)
 
     def _sum_up(self, *, may_repair: bool) -> None:

@@ -165,7 +165,7 @@ def _go_back(actor: Actor, session_id: uuid.UUID, finding: Finding) -> bool:
         broken: Compaction | None = getattr(session, column)
         if broken is None or not views.fault_of(session, broken.pk):
             return False
-        instead = views.sound_checkpoint(session, lineage)
+        instead = views.sound_before(session, lineage, broken.pk)
         Session.objects.filter(pk=session_id).update(**{column: instead})
         _refresh(session_id)
         log.append(

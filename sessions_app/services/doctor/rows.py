@@ -162,9 +162,7 @@ def _wrong_sums(kept: Sums, true: Sums, seen: Pass) -> Finding:
     ]
     wrong += ["the hash of the newest entry"] if kept.head_hash != true.head_hash else []
     wrong += [f"the sums of tokens before {named(seen.wrong_sums)}"] if seen.wrong_sums else []
-    stops = (
-        " Nothing can be added to the session: messages wait for ever, and compactions fail." if kept.entry_count < true.entry_count else ""
-    )
+    stops = " Nothing can be added to the session: messages fail, and compactions." if kept.entry_count < true.entry_count else ""
     return Finding(
         check=Check.SUMS_WRONG,
         what=f"What is kept of its entries is not what they sum up to: {', '.join(wrong)}.",

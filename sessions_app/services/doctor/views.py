@@ -80,8 +80,10 @@ def readable_overrides(session: Session) -> Overrides | None:
 
 
 def _broken(session: Session, lineage: Lineage, newest_id: uuid.UUID, why: str) -> Finding:
-    instead = sound_checkpoint(session, lineage)
-    goes_to = f"checkpoint #{instead.generation}, the newest that is whole" if instead else "the whole history: no checkpoint is whole"
+    instead = sound_before(session, lineage, newest_id)
+    goes_to = (
+        f"checkpoint #{instead.generation}, the newest before it that is whole" if instead else "the whole history: no earlier one is whole"
+    )
     return Finding(
         check=Check.CHECKPOINT_BROKEN,
         what=f"The checkpoint of {_WHOSE[lineage]} that is in force can't be used as it is stored: {why}.",
@@ -91,10 +93,16 @@ def _broken(session: Session, lineage: Lineage, newest_id: uuid.UUID, why: str) 
     )
 
 
-def sound_checkpoint(session: Session, lineage: Lineage) -> Compaction | None:
-    """The newest checkpoint of a lineage that is whole; None where none is."""
-    committed = Compaction.objects.filter(session_id=session.pk, lineage=lineage, generation__isnull=False, status=Status.COMPLETED)
-    return next((one for one in committed.order_by("-generation").iterator() if not fault_of(session, one.pk)), None)
+def sound_before(session: Session, lineage: Lineage, broken_id: uuid.UUID) -> Compaction | None:
+    """The newest checkpoint of a lineage that is older than a broken one and whole; None where none is.
+
+    Never a later one: somebody may have gone back from that.
+    """
+    earlier = Compaction.objects.filter(session_id=session.pk, lineage=lineage, generation__isnull=False, status=Status.COMPLETED)
+    broken = Compaction.objects.filter(pk=broken_id).values_list("generation", flat=True).first()
+    if broken is not None:
+        earlier = earlier.filter(generation__lt=broken)
+    return next((one for one in earlier.order_by("-generation").iterator() if not fault_of(session, one.pk)), None)
 
 
 def fault_of(session: Session, compaction_id: uuid.UUID) -> str:
