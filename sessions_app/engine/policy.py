@@ -2,10 +2,12 @@
 
 import re
 from collections.abc import Callable, Iterable, Mapping
+from enum import StrEnum
 
 import msgspec
 
 from sessions_app.engine.terms import Estimator, FlushMode, Profile
+from sessions_app.engine.texts import is_storable
 
 DEFAULT_WINDOW = 128_000
 SCOPES = ("installation", "project", "session")
@@ -18,6 +20,9 @@ SUMMARISERS = ("extractive", "scripted")
 _MODEL_NAME = re.compile(r"(?:anthropic|openai):([\w][\w.:/+-]{0,100})(?:@(\d{3,8}))?", re.ASCII)
 MAX_SUMMARY_CALLS = 64
 MOST_SUMMARISERS = 8
+LEAST_TARGET_TOKENS = 500
+"""A block of a compaction under this can't hold its own frame and eight headings."""
+
 MAX_INSTRUCTIONS_CHARS = 2_000
 """Of what a summary is to stress, whether it is asked for once or always."""
 
@@ -150,7 +155,7 @@ def check_value(field: str, value: object) -> object:
     try:
         checked = getattr(msgspec.convert({field: value}, Policy), field)
     except msgspec.ValidationError as error:
-        raise PolicyError(f"{field} cannot be {_shown(value)}: {str(error).split(' - ')[0].lower()}.", field) from error
+        raise PolicyError(f"{field} cannot be {_shown(value)}{_expected(field, str(error))}.", field) from error
     low, high = RANGES.get(field, (None, None))
     if low is not None and high is not None and checked is not None and not low <= checked <= high:
         raise PolicyError(f"{field} must lie between {low:,} and {high:,}, not at {_shown(checked)}.", field)
@@ -159,6 +164,18 @@ def check_value(field: str, value: object) -> object:
     if field == "standing_instructions":
         _check_instructions(checked)
     return value
+
+
+CHOICES: Mapping[str, type[StrEnum]] = {"profile": Profile, "estimator": Estimator, "flush_mode": FlushMode}
+_KINDS = {"float": "a number", "int": "a whole number", "bool": "true or false", "str": "a text", "array": "a list of names"}
+
+
+def _expected(field: str, error: str) -> str:
+    """What a value of another kind should have been, in words."""
+    if field in CHOICES:
+        return f": it is one of {', '.join(CHOICES[field])}"
+    wanted = re.search(r"Expected `(\w+)", error)
+    return f": it is {_KINDS[wanted[1]]}" if wanted and wanted[1] in _KINDS else ""
 
 
 def _shown(value: object) -> str:
@@ -172,11 +189,6 @@ def _check_instructions(text: str) -> None:
         raise PolicyError(told, "standing_instructions")
     if not is_storable(text):
         raise PolicyError("standing_instructions hold a character that no database stores.", "standing_instructions")
-
-
-def is_storable(text: str) -> bool:
-    """Whether any database takes the text: PostgreSQL stores no NUL, and none half of a character."""
-    return "\0" not in text and not any("\ud800" <= character <= "\udfff" for character in text)
 
 
 def _check_summarisers(names: tuple[str, ...]) -> None:
@@ -207,6 +219,12 @@ _CONTRADICTIONS: tuple[tuple[Callable[[Policy], bool], str, str, str], ...] = (
         "total_timeout_s must not be shorter than call_timeout_s.",
         "total_timeout_s",
         "call_timeout_s",
+    ),
+    (
+        lambda policy: policy.target_fraction * policy.cap_tokens < LEAST_TARGET_TOKENS,
+        f"target_fraction of cap_tokens must come to {LEAST_TARGET_TOKENS} tokens at least: no compaction could bring a view down to less.",
+        "target_fraction",
+        "cap_tokens",
     ),
 )
 

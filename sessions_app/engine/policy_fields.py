@@ -6,8 +6,7 @@ from enum import StrEnum
 
 import msgspec
 
-from sessions_app.engine.policy import MAX_INSTRUCTIONS_CHARS, RANGES, Policy, PolicyError, check_value
-from sessions_app.engine.terms import Estimator, FlushMode, Profile
+from sessions_app.engine.policy import CHOICES, MAX_INSTRUCTIONS_CHARS, RANGES, Policy, PolicyError, check_value
 
 
 class Group(StrEnum):
@@ -131,11 +130,7 @@ _MEMORY = (
     ("flush_background_timeout_s", "Time to keep facts", "After it, the history alone stands for what was not kept yet.", Unit.SECONDS),
 )
 _AUTO = {"protected_recent_messages": "as the profile says", "total_timeout_s": "it grows with the number of chunks"}
-_CHOICES = {
-    "profile": tuple(profile.value for profile in Profile),
-    "estimator": tuple(estimator.value for estimator in Estimator),
-    "flush_mode": tuple(mode.value for mode in FlushMode),
-}
+_CHOICES = {name: tuple(choice.value for choice in kind) for name, kind in CHOICES.items()}
 
 
 def _described() -> dict[str, PolicyField]:
@@ -181,6 +176,8 @@ _MULTIPLES = {"k": 1_000, "m": 1_000_000}
 def read(field: PolicyField, text: str) -> object:
     """The value that a person wrote, within its range. Raises `PolicyError` in the field's own words and units."""
     value = parse(field, text)
+    if field.choices and value not in field.choices:
+        raise PolicyError(f"{field.label} is one of {', '.join(field.choices)}, not {text.strip()[:40]!r}.", field.name)
     if field.name in RANGES and isinstance(value, int | float):
         low, high = RANGES[field.name]
         if not low <= value <= high:

@@ -31,6 +31,7 @@ from sessions_app.engine.steps import (
 )
 from sessions_app.engine.summary import Rejection
 from sessions_app.engine.terms import Outcome, SummarySource
+from sessions_app.engine.texts import storable
 
 Load = Callable[[int, int], Iterator[Entry]]
 """Entries from the first index to the last, inclusive, in order."""
@@ -297,7 +298,8 @@ class Summarising:
 
     def _answer(self, summariser: Summariser, request: SummaryRequest) -> SummaryAnswer:
         try:
-            return summariser.summarise(request, self._reading.should_stop)
+            answer = summariser.summarise(request, self._reading.should_stop)
+            return msgspec.structs.replace(answer, text=storable(answer.text))
         except Stopped:
             raise
         except SummariserFailed as failed:

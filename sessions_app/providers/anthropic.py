@@ -4,6 +4,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from sessions_app.engine.overflow import Refusal, classify
+from sessions_app.engine.texts import storable
 from sessions_app.providers.base import (
     MAX_ANSWER_CHARS,
     NO_KEY,
@@ -103,7 +104,7 @@ def _code_of(body: object) -> str:
 def _answer(message: Any) -> ModelAnswer:
     used = message.usage
     return ModelAnswer(
-        text="".join(block.text for block in message.content if block.type == "text"),
+        text=storable("".join(block.text for block in message.content if block.type == "text")),
         stop=_STOPS.get(message.stop_reason or "", StopReason.END),
         model=named(message.model),
         usage=measured(

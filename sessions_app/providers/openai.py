@@ -6,6 +6,7 @@ import msgspec
 
 from sessions_app.engine.entries import Usage
 from sessions_app.engine.overflow import Refusal, classify
+from sessions_app.engine.texts import storable
 from sessions_app.providers.base import (
     MAX_ANSWER_CHARS,
     NO_KEY,
@@ -136,7 +137,7 @@ class _Gathered:
 
     def answer(self) -> ModelAnswer:
         return ModelAnswer(
-            text="".join(self._text),
+            text=storable("".join(self._text)),
             stop=self._stop,
             model=named(self._model),
             usage=self._usage,

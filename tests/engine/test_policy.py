@@ -27,8 +27,13 @@ def test_the_narrowest_scope_wins_whatever_the_order_and_says_so():
     [
         ("threshold_pct", 0.99, "between 0.1 and 0.95"),
         ("cap_tokens", 999, "between 1,000 and 2,000,000"),
-        ("cap_tokens", "many", "cap_tokens cannot be 'many'"),
-        ("profile", "poetry", "profile cannot be 'poetry'"),
+        ("cap_tokens", "many", "cap_tokens cannot be 'many': it is a whole number\\."),
+        ("threshold_pct", "nan", "threshold_pct cannot be 'nan': it is a number\\."),
+        ("enabled", 1, "enabled cannot be 1: it is true or false\\."),
+        ("summarisers", "extractive", "summarisers cannot be 'extractive': it is a list of names\\."),
+        ("standing_instructions", 5, "standing_instructions cannot be 5: it is a text\\."),
+        ("standing_instructions", "x" * 2_001, "may have 2,000 characters; these have 2,001"),
+        ("profile", "poetry", "profile cannot be 'poetry': it is one of conversation, coding, research, support\\."),
         ("colour", 1, "no field 'colour'"),
         ("summarisers", ["oracle"], "no summariser 'oracle'"),
         ("summarisers", [], "at least one summariser"),
@@ -43,6 +48,13 @@ def test_a_value_out_of_range_is_refused_in_words(field, value, words):
 def test_values_that_contradict_each_other_are_refused():
     with pytest.raises(ValueError, match="keep_recent_fraction must be smaller than target_fraction"):
         resolve([("installation", "target_fraction", 0.2), ("session", "keep_recent_fraction", 0.3)])
+
+
+def test_a_target_that_no_view_could_come_down_to_is_refused():
+    with pytest.raises(ValueError, match="must come to 500 tokens at least") as caught:
+        resolve([("installation", "cap_tokens", 1_000), ("session", "target_fraction", 0.3)])
+    assert caught.value.fields == ("target_fraction", "cap_tokens")
+    assert resolve([("installation", "cap_tokens", 1_000), ("session", "target_fraction", 0.5)]).policy.cap_tokens == 1_000
 
 
 def test_an_unknown_scope_is_refused():

@@ -73,6 +73,7 @@ def test_what_is_no_whole_number_is_refused_in_words(text):
         ("threshold_pct", "0.8 %", "Trigger must lie between 10 % and 95 %, not at 0.8 %."),
         ("cap_tokens", "999", "Trigger at most must lie between 1,000 and 2,000,000, not at 999."),
         ("cap_tokens", "999999999999999", "Trigger at most must lie between 1,000 and 2,000,000, not at 999,999,999,999,999."),
+        ("profile", "poetry", "Profile is one of conversation, coding, research, support, not 'poetry'."),
         ("enabled", "perhaps", "Compact automatically is on or off, not 'perhaps'."),
         ("summarisers", "extractive extractive", "The summariser extractive stands there twice."),
         ("summarisers", "openai:x@100", "must lie between 1,000 and 10,000,000 tokens"),

@@ -64,6 +64,7 @@ def test_what_is_so_already_is_told_and_writes_no_event():
         (("--set", "summarisers=nobody"), "summarisers", "nobody"),
         (("--set", "profile=coding", "--reset", "profile"), "profile", "at once"),
         (("--set", "target_fraction=20", "keep_recent_fraction=80"), "keep_recent_fraction", "Nothing was changed"),
+        (("--set", "threshold_pct=50", "threshold_pct=60"), "threshold_pct", "threshold_pct is set twice. Nothing was changed."),
         (("--project", "nobody's"), "project", "no project"),
     ],
 )

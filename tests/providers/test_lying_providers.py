@@ -7,6 +7,7 @@ from sessions_app.engine.extractive import ExtractiveSummariser
 from sessions_app.engine.policy import Policy
 from sessions_app.engine.steps import SummariserFailed, SummaryRequest
 from sessions_app.engine.terms import Outcome, SummarySource
+from sessions_app.engine.texts import storable
 from sessions_app.providers import base, model_summariser
 from sessions_app.providers.base import measured
 from sessions_app.providers.patience import Patience
@@ -103,6 +104,18 @@ def test_an_answer_without_an_end_is_left(server, monkeypatch):
     server.reply = lambda _: say("word " * 20_000, pieces=100)
     with pytest.raises(SummariserFailed, match="gave no answer"):
         chain(server)[0].summarise(SummaryRequest(entries=tuple(long_story(2).entries)), lambda: None)
+
+
+@pytest.mark.parametrize("broken", ["half \ud83d of it", "and a nul \0 in it"])
+def test_characters_that_no_store_takes_are_replaced(server, broken):
+    server.reply = lambda _: say(f"{SUMMARY} {broken} \U0001f600", pieces=900)
+    made = run(server, long_story(turns=6), window=60_000)
+    assert made.summary == f"{SUMMARY} {broken} \U0001f600".replace("\ud83d", "\ufffd").replace("\0", "\ufffd")
+
+
+def test_the_halves_of_a_character_that_came_in_two_pieces_are_one_again():
+    assert storable("".join(("\ud83d", "\ude00 and \ud83d"))) == "\U0001f600 and \ufffd"
+    assert storable("a\0b") == "a\ufffdb"
 
 
 # What it counts.

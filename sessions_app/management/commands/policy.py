@@ -91,7 +91,12 @@ class Command(ConsoleCommand):
 
 
 def _values(given: list[str]) -> dict[str, object]:
-    return dict(_read(pair) for pair in given)
+    values: dict[str, object] = {}
+    for name, value in map(_read, given):
+        if name in values:
+            raise CommandFailure(f"{name} is set twice. Nothing was changed.", Exit.USAGE, field=name)
+        values[name] = value
+    return values
 
 
 def _read(pair: str) -> tuple[str, object]:

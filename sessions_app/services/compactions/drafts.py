@@ -11,6 +11,7 @@ from sessions_app.engine import revision
 from sessions_app.engine.policy import Policy
 from sessions_app.engine.steps import Commit, Ended
 from sessions_app.engine.terms import OPEN_STATUSES, Outcome, Phase, Status, Trigger
+from sessions_app.engine.texts import storable
 from sessions_app.events import log
 from sessions_app.events.actors import Actor
 from sessions_app.events.types import EventType
@@ -199,8 +200,7 @@ _looked = _Looked()
 
 def _storable(text: str) -> str:
     """The text as any database takes it, with one kind of line end."""
-    whole = text.encode("utf-8", "surrogatepass").decode("utf-8", "replace").replace("\0", "\N{REPLACEMENT CHARACTER}")
-    return whole.replace("\r\n", "\n").replace("\r", "\n").strip()
+    return storable(text).replace("\r\n", "\n").replace("\r", "\n").strip()
 
 
 def _draft(session: Session, compaction_id: uuid.UUID) -> Compaction:

@@ -15,8 +15,9 @@ from django.db.models.functions import Now
 from sessions_app import queue
 from sessions_app.engine import policy as policies
 from sessions_app.engine.boundary import IllegalBoundary
-from sessions_app.engine.policy import MAX_INSTRUCTIONS_CHARS, Policy, is_storable
+from sessions_app.engine.policy import MAX_INSTRUCTIONS_CHARS, Policy
 from sessions_app.engine.terms import OPEN_STATUSES, Lineage, Profile, Status, Trigger
+from sessions_app.engine.texts import is_storable
 from sessions_app.engine.triggers import Verdict
 from sessions_app.events import log
 from sessions_app.events.actors import Actor
