@@ -3,6 +3,7 @@
 import hashlib
 import sys
 from collections.abc import Callable
+from functools import cached_property
 
 import msgspec
 
@@ -144,7 +145,7 @@ class Segment(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     payload: SyntheticMessage | None = None
 
 
-class Checkpoint(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+class Checkpoint(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, dict=True):
     """A committed compaction, as the view needs it."""
 
     generation: int
@@ -169,13 +170,10 @@ class Checkpoint(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
     def holds(self, index: int) -> bool:
         """Whether the entry itself (not a summary of it) stands in this checkpoint's view."""
-        if index in self.excluded:
-            return False
-        for segment in self.segments:
-            if segment.first is None:
-                continue
-            if segment.kind is SegmentKind.ENTRY and segment.first == index:
-                return True
-            if segment.kind is SegmentKind.RANGE and segment.first <= index and (segment.last is None or index <= segment.last):
-                return True
-        return False
+        singles, ranges = self._places
+        return index not in self.excluded and (index in singles or any(first <= index <= last for first, last in ranges))
+
+    @cached_property
+    def _places(self) -> tuple[frozenset[int], tuple[tuple[int, int], ...]]:
+        """A plan may name hundreds of entries, and is asked for each entry of a history."""
+        return self.places()

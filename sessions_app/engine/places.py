@@ -2,6 +2,9 @@
 
 from collections.abc import Iterable
 
+DEEPEST = 40
+"""Directories below which no root is looked for: each is counted for every path that lies in it."""
+
 
 def common_root(paths: Iterable[str], cwd: str = "") -> str:
     """The directory under which most of the paths lie: the working directory when it holds some, else what they share.
@@ -14,10 +17,10 @@ def common_root(paths: Iterable[str], cwd: str = "") -> str:
         return root
     counts: dict[str, int] = {}
     for path in absolute:
-        parent = path.rpartition("/")[0]
-        while parent.count("/") >= 2:
+        parents = path.split("/", DEEPEST + 1)[:-1][: DEEPEST + 1]
+        for depth in range(3, len(parents) + 1):
+            parent = "/".join(parents[:depth])
             counts[parent] = counts.get(parent, 0) + 1
-            parent = parent.rpartition("/")[0]
     shared = [parent for parent, count in counts.items() if count >= 2 and count * 3 >= len(absolute) * 2]
     return max(shared, key=lambda parent: (len(parent), parent)) + "/" if shared else ""
 

@@ -1,13 +1,14 @@
 """Every entry has exactly one fate, and none is lost between two generations."""
 
+import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sessions_app.engine.boundary import Boundary, choose
-from sessions_app.engine.entries import Checkpoint, Entry
+from sessions_app.engine.entries import Checkpoint, Entry, Segment, SyntheticMessage
 from sessions_app.engine.fates import EntryFate, fate_of
 from sessions_app.engine.shapes import shape_of
-from sessions_app.engine.terms import Fate, Role
+from sessions_app.engine.terms import Fate, Lineage, Role, SegmentKind
 from tests.engine.histories import Story, checkpoint, tidy_histories
 
 OUT_OF_VIEW = {Fate.SUMMARISED, Fate.TRIMMED}
@@ -94,3 +95,26 @@ def test_what_is_off_the_branch_is_not_said_to_be_summarised():
 
 def test_without_a_compaction_everything_is_verbatim():
     assert {fate.fate for fate in fates(Story().system().user().calls("a").result("a").entries, [])} == {Fate.VERBATIM}
+
+
+PIECES = st.one_of(
+    st.builds(Segment, kind=st.just(SegmentKind.ENTRY), first=st.integers(0, 20)),
+    st.builds(Segment, kind=st.just(SegmentKind.RANGE), first=st.integers(0, 20), last=st.none() | st.integers(0, 20)),
+    st.just(Segment(kind=SegmentKind.SYNTHETIC, payload=SyntheticMessage(role=Role.USER, text="Block"))),
+)
+
+
+@given(st.lists(PIECES, max_size=5), st.frozensets(st.integers(0, 20), max_size=4), st.frozensets(st.integers(0, 20), max_size=4))
+def test_a_plan_holds_what_its_segments_name_and_what_is_made_of_it_its_own(segments, excluded, excluded_later):
+    def holds(index: int) -> bool:
+        return any(
+            segment.first is not None and segment.first <= index <= (segment.first if segment.kind is SegmentKind.ENTRY else last)
+            for segment in segments
+            for last in [10**9 if segment.last is None else segment.last]
+        )
+
+    plan = Checkpoint(generation=1, lineage=Lineage.CONSOLE, segments=tuple(segments), boundary_index=0, excluded=excluded)
+    assert [plan.holds(index) for index in range(22)] == [holds(index) and index not in excluded for index in range(22)]
+    later = msgspec.structs.replace(plan, segments=(), excluded=excluded_later)
+    assert not any(later.holds(index) for index in range(22))
+    assert plan == Checkpoint(generation=1, lineage=Lineage.CONSOLE, segments=tuple(segments), boundary_index=0, excluded=excluded)
