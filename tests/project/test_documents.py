@@ -132,6 +132,14 @@ def test_the_sentences_that_are_looked_up_are_those_that_the_product_says():
     assert [sentence for sentence in quoted if not all(piece.strip() in said for piece in " ".join(sentence.split()).split("…"))] == []
 
 
+def test_the_buttons_and_pages_that_are_named_are_there():
+    said = what_the_product_says()
+    named = [name for path in HOW_TO.glob("*.md") for name in re.findall(r"\*\*([^*\n]+)\*\*", path.read_text())]
+    parts = {part.strip(" …:.") for name in named for part in name.split("→")}
+    assert len(parts) > 30
+    assert [part for part in sorted(parts) if part not in said] == []
+
+
 def what_the_product_says() -> str:
     """All texts of the product's source: its strings, the words of its pages."""
     texts = []
