@@ -19,7 +19,7 @@ from sessions_app.services.compactions import keeper
 
 logger = structlog.get_logger(__name__)
 
-READY_S = 10
+READY_S = 60
 LOOK_S = 0.2
 INTERRUPT_S = 1.5
 STOP_S = 3.0

@@ -52,9 +52,9 @@ def pytest_runtest_teardown() -> None:
 
 @pytest.fixture(autouse=True, scope="session")
 def patient_workers() -> Iterator[None]:
-    """What the product gives its own threads to start and to stop is for machines that people wait at."""
+    """What the product gives its own threads to stop is for machines that people wait at."""
     with pytest.MonkeyPatch.context() as patch:
-        for name in ("READY_S", "INTERRUPT_S", "STOP_S"):
+        for name in ("INTERRUPT_S", "STOP_S"):
             patch.setattr(embedded, name, PATIENCE_S)
         yield
 
