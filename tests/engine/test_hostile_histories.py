@@ -30,7 +30,7 @@ def test_no_text_makes_an_attempt_slow(unit):
         story.user(words).says(words).add(Role.ASSISTANT, Kind.CALL, call).result(f"c{turn}", words=words).says(words)
     started = time.process_time()
     commit = attempt(story.entries, force=True, previous_summary=words).commit
-    assert time.process_time() - started < 3
+    assert time.process_time() - started < 12
     summary.parse(commit.block)
 
 

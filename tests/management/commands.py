@@ -36,7 +36,7 @@ def shell(data_dir: Path, *arguments: object, given: str = "", **environment: st
         input=given,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=150,
         check=False,
         cwd=ROOT,
     )

@@ -22,7 +22,7 @@ def run(*command: object, **environment: str) -> subprocess.CompletedProcess[str
     names = ("PALIMPSEST_", "DJANGO_", "PYTEST_", "DATABASE_URL", "REDIS_URL", "BROKER_URL")
     kept = {name: value for name, value in os.environ.items() if not name.startswith(names)}
     return subprocess.run(
-        [str(part) for part in command], cwd=ROOT, env=kept | environment, capture_output=True, text=True, timeout=60, check=False
+        [str(part) for part in command], cwd=ROOT, env=kept | environment, capture_output=True, text=True, timeout=150, check=False
     )
 
 

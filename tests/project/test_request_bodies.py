@@ -45,12 +45,12 @@ def server(tmp_path_factory) -> Iterator[tuple[str, int, Path]]:
         yield "127.0.0.1", port, scratch
     finally:
         process.terminate()
-        process.wait(20)
+        process.wait(100)
 
 
 def post(server, path: str, body, **options) -> tuple[int, str, str]:
     """(status, page, policy) of a request."""
-    with contextlib.closing(http.client.HTTPConnection(*server[:2], timeout=30)) as connection:
+    with contextlib.closing(http.client.HTTPConnection(*server[:2], timeout=100)) as connection:
         connection.request("POST", path, body=body, **options)
         response = connection.getresponse()
         return response.status, response.read().decode(), response.getheader("Content-Security-Policy") or ""

@@ -54,7 +54,7 @@ def elsewhere(what: str, session_id: object) -> None:
     """Another process writes to this test's database."""
     command = [sys.executable, "-c", ELSEWHERE, str(connection.settings_dict["NAME"]), what, str(session_id)]
     environment = {**os.environ, "DJANGO_SETTINGS_MODULE": "project.settings.test"}
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=150)
     assert done.returncode == 0, done.stderr
 
 

@@ -71,7 +71,7 @@ def test_a_long_session_is_compacted_again_and_again_and_goes_on_after_a_restart
     work.start()
     for number in range(TURNS // 2):
         turn = ask(support_actor, session, number)
-        wait_until(lambda turn=turn: not fresh(turn).is_open, 30)
+        wait_until(lambda turn=turn: not fresh(turn).is_open)
         assert turn.status == TurnStatus.COMPLETED, turn.explanation
         boundaries.append(boundary(session))
     assert work.stop()
@@ -79,7 +79,7 @@ def test_a_long_session_is_compacted_again_and_again_and_goes_on_after_a_restart
 
     later = [ask(support_actor, session, number) for number in range(TURNS // 2, TURNS)]  # nobody takes them; they wait
     process = process_of(session)  # which knows nothing but what is stored
-    told, _ = process.communicate(timeout=100)
+    told, _ = process.communicate(timeout=150)
     assert (process.returncode, told.split()) == (0, ["done"] * len(later)), told
     assert [fresh(turn).status for turn in later] == [TurnStatus.COMPLETED] * len(later)
     boundaries.append(boundary(session))
