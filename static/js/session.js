@@ -6,7 +6,9 @@ const MAX_WINDOWS = 3;
 const dialog = () => document.getElementById("compact-dialog");
 
 function showDialog(event) {
-  if (event.detail.target === dialog() && dialog().childElementCount && !dialog().open) dialog().showModal();
+  if (event.detail.target !== dialog() || !dialog().childElementCount || dialog().open) return;
+  dialog().showModal();
+  dialog().scrollTop = 0; // on a small screen the focus would hide what it is about
 }
 
 function closeDialog() {

@@ -46,6 +46,8 @@ def addresses(session) -> dict[str, str]:
         "raw entry": reverse("entry-raw", args=[session.pk, entry.index]),
         "compactions": reverse("compaction-list", args=[session.pk]),
         "compaction": reverse("compaction-detail", args=[session.pk, compaction.pk]),
+        "compare": reverse("compaction-compare", args=[session.pk]),
+        "session, then": f"{detail}?at_view={entry.index}",
         "compact": reverse("compaction-create", args=[session.pk]),
         "revert": reverse("compaction-revert", args=[session.pk]),
         "events": reverse("session-events", args=[session.pk]),
@@ -69,6 +71,7 @@ def addresses(session) -> dict[str, str]:
     }
 
 
+@pytest.mark.timeout(600)  # thirty pages, each of them looked at by rule after rule
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_no_page_has_an_accessibility_violation_or_too_many_elements(open_as, support, furnished, scheme, check_access, watch):
     watch.expected.append("status of 404")
