@@ -173,6 +173,14 @@ def test_the_keys_that_are_told_are_those_of_the_pages():
     assert told == shown
 
 
+@of_documents
+def test_every_file_of_the_source_that_is_named_is_there(document):
+    named = re.findall(r"`((?:[\w.*-]+/)*[\w*-]+\.(?:py|toml|lock|html|css|js|md))`", document.read_text())
+    made = {"check.py", "summary.md", "legacy.py"}  # by whoever follows the document, or in its examples
+    places = [ROOT, ROOT / "sessions_app", ROOT / "project", document.parent, *(ROOT / "sessions_app").glob("*/")]
+    assert [name for name in named if name not in made and not any(any(place.glob(name)) for place in places)] == []
+
+
 @pytest.mark.parametrize("transitions", [attempts.TRANSITIONS, turns.TRANSITIONS], ids=["attempts", "turns"])
 def test_the_states_of_the_architecture_are_those_of_the_code(transitions):
     told = (ROOT / "docs/architecture.md").read_text()
