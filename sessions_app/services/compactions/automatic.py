@@ -317,4 +317,6 @@ def _bring_to_end(attempt: Compaction, session: Session, actor: Actor, must_end:
     while Compaction.objects.filter(pk=attempt.pk, status__in=OPEN_STATUSES).exists() and not must_end():
         end_lost(attempt.pk)
         time.sleep(JOIN_LOOK_S)
+        # Where the lease was held for a moment, as by the commit of a draft, nobody else may come to take it.
+        trimmed = run_compaction(attempt.pk, must_end=must_end) or trimmed
     return trimmed

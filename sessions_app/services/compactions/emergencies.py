@@ -10,8 +10,8 @@ from sessions_app.engine.entries import Checkpoint
 from sessions_app.engine.policy import Policy
 from sessions_app.engine.run import Task
 from sessions_app.engine.run import trim as engine_trim
-from sessions_app.engine.steps import Commit, Ended, RungReport
-from sessions_app.engine.terms import Lineage, Origin, Outcome, Rung, Scope, Status
+from sessions_app.engine.steps import Commit, Ended, RungReport, ShouldStop, Stopped
+from sessions_app.engine.terms import Lineage, Origin, Outcome, Rung, Scope, SkipReason, Status
 from sessions_app.engine.triggers import Reason
 from sessions_app.events.actors import Actor
 from sessions_app.models import Compaction, Session
@@ -26,17 +26,22 @@ COMPACT_FAILED = "compact_failed"
 _RESCUED = frozenset({Outcome.FAILED, Outcome.TIMED_OUT})
 
 
-def rescue(compaction_id: uuid.UUID, ended: Ended) -> Commit | None:
+def may_rescue(ended: Ended) -> bool:
+    """Whether an attempt that ends so may leave its turn a trimmed view. A process that is about to end serves nobody any more."""
+    return ended.outcome in _RESCUED and ended.status in {Status.FAILED, Status.TIMED_OUT} and ended.reason != SkipReason.WORKER_LOST
+
+
+def rescue(compaction_id: uuid.UUID, should_stop: ShouldStop) -> Commit | None:
     """A trimmed view for the turn that waits for a failed attempt; None where none waits, none is due, or none can be made."""
-    if ended.outcome not in _RESCUED or ended.status not in {Status.FAILED, Status.TIMED_OUT}:
-        return None
     try:
         compaction = Compaction.objects.select_related("session").get(pk=compaction_id)
         policy = msgspec.convert(compaction.policy["values"], Policy)
         if compaction.turn_id is None or not policy.allow_fallback:
             return None
         task = task_of(compaction, plans.load_shapes(compaction.session_id), policy)
-        return _trimmed(task) if task.would_overflow else None
+        return _trimmed(task, should_stop) if task.would_overflow else None
+    except Stopped:
+        return None
     except Exception:
         logger.exception("emergency_failed", compaction=str(compaction_id))
         return None
@@ -79,8 +84,8 @@ def plan_of(trimmed: Commit, session: Session) -> Checkpoint:
     return plans.with_overrides((plan,), plans.overrides_of(session))[-1]
 
 
-def _trimmed(task: Task) -> Commit | None:
-    found = engine_trim(task, should_stop=lambda: None)
+def _trimmed(task: Task, should_stop: ShouldStop = lambda: None) -> Commit | None:
+    found = engine_trim(task, should_stop=should_stop)
     return found if isinstance(found, Commit) else None
 
 

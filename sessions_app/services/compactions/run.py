@@ -2,11 +2,13 @@
 
 import uuid
 from collections.abc import Callable, Generator
+from datetime import timedelta
 from typing import NamedTuple
 
 import msgspec
 import structlog
-from django.db import transaction
+from django.db import DatabaseError, transaction
+from django.db.models.functions import Now
 
 from sessions_app.engine.policy import Policy
 from sessions_app.engine.run import run as engine_run
@@ -28,6 +30,9 @@ from sessions_app.services.compactions.task import task_of
 from sessions_app.services.memory_beside import FlushBeside
 
 logger = structlog.get_logger(__name__)
+
+RESCUE_S = 60
+"""How long a view for the turn of a failed attempt is looked for."""
 
 
 def run_compaction(compaction_id: uuid.UUID, *, must_end: Callable[[], bool] = lambda: False) -> Commit | None:
@@ -51,7 +56,7 @@ def run_compaction(compaction_id: uuid.UUID, *, must_end: Callable[[], bool] = l
         ended = _unforeseen(error)
     if ended is None:
         return None
-    trimmed = emergencies.rescue(compaction_id, ended)
+    trimmed = _rescued(held, must_end) if emergencies.may_rescue(ended) else None
     if trimmed is not None and emergencies.end_with(compaction_id, ended, trimmed, token=held.token):
         return trimmed
     # Skipped for an unsafe receipt, an attempt has cost a flush, and the next turn would ask for another: that is a failure to rest from.
@@ -59,6 +64,16 @@ def run_compaction(compaction_id: uuid.UUID, *, must_end: Callable[[], bool] = l
     if not end(compaction_id, ended, token=held.token, counts_as=counts_as):
         logger.warning("compaction_not_ours_any_more", compaction=str(compaction_id), status=ended.status)
     return None
+
+
+def _rescued(held: Claim, must_end: Callable[[], bool]) -> Commit | None:
+    """What the turn of a failed attempt is served from, if that is found in time. A cancel or the end of the process ends the search."""
+    try:
+        lease.write(held, deadline_at=Now() + timedelta(seconds=RESCUE_S))
+        with Keeper(held, lambda: None, must_end) as keeper:
+            return emergencies.rescue(held.compaction_id, keeper.should_stop)
+    except (LeaseLost, DatabaseError):
+        return None  # whoever ended it meanwhile, or the sweep, has the last word
 
 
 def _claim(compaction_id: uuid.UUID) -> Claim | None:
