@@ -28,6 +28,7 @@ _NOT_SENT = {
     Fate.OFF_BRANCH: "not sent: on a branch that was left",
     Fate.EXCLUDED: "not sent: excluded",
 }
+CALL_MISSING = "not sent: the call that it answers is not in the view"
 
 
 @dataclass(frozen=True)
@@ -214,7 +215,7 @@ def _entry_band(layout: _Layout, item: HistoryItem) -> Band:
         kind="entry",
         lines=(_item_view(layout, item, is_line=False),),
         messages=messages,
-        not_sent=_NOT_SENT.get(fate.fate, ""),
+        not_sent=CALL_MISSING if item.index in layout.page.left_out else _NOT_SENT.get(fate.fate, ""),
         is_same=all(message.kind != "placeholder" for message in messages),
         is_target=layout.page.options.at is not None and item.index <= layout.page.options.at <= item.last_index,
         fate=fate_view(fate),
@@ -271,7 +272,9 @@ def _stretch(layout: _Layout, items: list[HistoryItem]) -> Iterator[ItemView | R
 
 def _block_view(layout: _Layout, block: Block, *, is_whole: bool) -> BlockView:
     texts = "\n\n".join(message.text for message in block.messages)
-    carried = tuple(message for item in layout.page.head for message in _messages(layout, item, source=item.index)) if is_whole else ()
+    # Each by itself: a result that is carried as well is in the head under its own number.
+    alone = (replace(item, results=()) for item in layout.page.head) if is_whole else ()
+    carried = tuple(message for item in alone for message in _messages(layout, item, source=item.index))
     sections = section_views(texts) if is_whole and texts else ()
     if block.lineage is Lineage.CONSOLE:
         sections = with_references(sections, layout.session_id, layout.page.boundary_index)

@@ -12,12 +12,13 @@ from django.db.models import QuerySet
 from sessions_app.engine.entries import Checkpoint, SyntheticMessage
 from sessions_app.engine.fates import EntryFate
 from sessions_app.engine.shapes import EntryShape
-from sessions_app.engine.terms import Lineage, SegmentKind
+from sessions_app.engine.terms import Fate, Lineage, SegmentKind
 from sessions_app.models import Compaction, Session
 from sessions_app.selectors import plans
 from sessions_app.selectors.chosen_view import ChosenView, in_force_then
 from sessions_app.selectors.history_window import Detail, EntryWindow, HistoryItem, WindowPlace, entry_window, read_items
 from sessions_app.selectors.lineages import Mark, chain_to, marks_of, plan_of, window_fates
+from sessions_app.selectors.lone_results import left_out
 from sessions_app.selectors.prefixes import REWOUND
 
 NO_GENERATION = 0
@@ -122,6 +123,7 @@ class HistoryPage:
     view_tokens: int
     upto: int | None = None  # the page shows everything as it was when this entry was the newest
     broken: str = ""  # why there is no view: the history is shown without one
+    left_out: frozenset[int] = frozenset()  # results of the window that no view can hold, since their call is not there
 
     @property
     def generation(self) -> int:
@@ -132,6 +134,15 @@ class HistoryPage:
     def boundary_index(self) -> int:
         """First entry of the verbatim tail of the view; 0 when nothing is folded."""
         return self.checkpoint.boundary_index if self.checkpoint else 0
+
+    @property
+    def left_out_words(self) -> str:
+        """What to say of results that are not sent; empty where all are."""
+        if not self.left_out:
+            return ""
+        named = ", ".join(f"{index:,}" for index in sorted(self.left_out)[:5]) + (" …" if len(self.left_out) > 5 else "")
+        results = "One result here is" if len(self.left_out) == 1 else f"{len(self.left_out)} results here are"
+        return f"{results} not sent ({named}): the call is not in the view, and a provider would refuse the request with it."
 
     @property
     def offered(self) -> tuple[CheckpointRow, ...]:
@@ -163,13 +174,16 @@ def history_page(session: Session, options: HistoryOptions) -> HistoryPage:
     layout = options.layout or (Layout.SPLIT if checkpoint and checkpoint.generation else Layout.CANONICAL)
     window = entry_window(session.pk, _place(options, layout, checkpoint))
     rows = _checkpoint_rows(session, _named(session, marks, checkpoint, window) if told is None else told)
+    shapes = [_shape(item) for item in sorted(_all_items(window), key=lambda item: item.index)]
+    lone = left_out(session.pk, shapes, checkpoint)
+    fates = window_fates(() if layout is Layout.VIEW else shapes, chain, checkpoint)
     return HistoryPage(
         options=options,
         layout=layout,
         context=context,
         contexts=_contexts(session),
         window=window,
-        fates=window_fates(() if layout is Layout.VIEW else [_shape(item) for item in _all_items(window)], chain, checkpoint),
+        fates=fates | dict.fromkeys(lone, EntryFate(fate=Fate.DISPLAY_ONLY)),
         checkpoint=checkpoint,
         checkpoints=rows,
         marks=marks,
@@ -179,6 +193,7 @@ def history_page(session: Session, options: HistoryOptions) -> HistoryPage:
         view_tokens=_view_tokens(session, checkpoint, options),
         upto=options.at_view,
         broken=broken,
+        left_out=lone,
     )
 
 
