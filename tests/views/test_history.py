@@ -257,3 +257,13 @@ def test_beside_a_system_prompt_that_stays_what_follows_it_is_folded_all_the_sam
 def test_the_block_in_the_model_view_leads_to_the_entries_that_it_names(operator_page, folded):
     html = page(operator_page, folded, "?layout=view")
     assert f'<a class="ref" href="{reverse("entry-detail", args=[folded.pk, 0])}">#0</a>' in html
+
+
+def test_a_call_that_is_carried_with_its_result_is_shown_once(operator_page):
+    session = store_session(Story().user().calls("c").result("c", words="the only result").says().user("Last").says().entries)
+    block = Segment(kind=SegmentKind.SYNTHETIC, payload=SyntheticMessage(role=Role.USER, text="## Next step\nGo on."))
+    carried = tuple(Segment(kind=SegmentKind.ENTRY, first=index) for index in (1, 2))
+    plan = (block, *carried, Segment(kind=SegmentKind.RANGE, first=4))
+    store_checkpoint(session, Checkpoint(generation=1, lineage=Lineage.CONSOLE, segments=plan, boundary_index=4))
+    html = page(operator_page, session)
+    assert (html.count("carried, from 1"), html.count("carried, from 2")) == (1, 1)
