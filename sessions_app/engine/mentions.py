@@ -26,7 +26,6 @@ _HOUSEHOLD_WORDS = frozenset({"GitHub", "GitLab", "JavaScript", "TypeScript", "O
 _WORD = re.compile(r"\w+")
 _SPOKEN = re.compile(r"[a-z0-9]{1,40}(?:_[a-z0-9]{1,40}){1,8}|[A-Z][a-z0-9]{1,40}(?:[A-Z][a-z0-9]{0,40}){1,8}")
 # What a text must hold for one of them to stand there: looking for that costs next to nothing, and most texts hold none.
-_BEFORE_TICKET = re.compile(r"-(?<=[A-Z0-9]-)\d")
 _HUMP = re.compile(r"[A-Z](?<=[a-z0-9][A-Z])")
 _HEXADECIMAL = bytes(ord("0") if chr(byte) in "0123456789abcdef" else ord(" ") for byte in range(256))
 _SEVEN = b"0" * 7
@@ -148,7 +147,7 @@ def identifiers(text: str, *, spoken: bool) -> Iterator[str]:
     if text.count("-") >= 4:
         yield from _UUID.findall(text)
     yield from (number for _, number in _numbers(text))
-    if _BEFORE_TICKET.search(text):
+    if _IN_TICKET.search(text):
         yield from _TICKET.findall(text)
     yield from (word for _, word in _hashes(text))
     if spoken:
