@@ -1,7 +1,7 @@
 """The ledger: every attempt of a session, newest first, and one of them opened."""
 
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +17,8 @@ from sessions_app.selectors.memory import ReceiptView, receipt_of
 from sessions_app.selectors.retention import FactNumbers, RetentionReport, numbers_of, report_of
 from sessions_app.selectors.verdicts import Evaluation, evaluation_in
 
-PAGE_ATTEMPTS = 100
+PAGE_ATTEMPTS = 50
+MOST_COMPARED = 100  # of the newest to choose two from
 MAX_EVENTS = 200
 MAX_LISTED = 30
 _POLICY = "policy: "
@@ -142,7 +143,8 @@ def ledger_page(session: Session, *, before: int | None = None) -> LedgerPage:
     if before is not None:
         light = light.filter(attempt__lt=before)
     found = list(light.order_by("-attempt")[: PAGE_ATTEMPTS + 1])
-    rows = tuple(_row(session, compaction, found) for compaction in found[:PAGE_ATTEMPTS])
+    largest = max((one.tokens_before or 0 for one in found), default=0)
+    rows = tuple(_row(session, compaction, largest) for compaction in found[:PAGE_ATTEMPTS])
     alike = Q(tokens_before_scope=F("tokens_after_scope")) & ~Q(tokens_before_scope="")
     sums = attempts.filter(generation__isnull=False).aggregate(
         committed=Count("pk"), saved=Sum(F("tokens_before") - F("tokens_after"), filter=alike)
@@ -165,7 +167,7 @@ def attempt_detail(session: Session, compaction_id: uuid.UUID) -> AttemptDetail 
     segments = [segment for segment in compaction.segments.all() if segment.kind == SegmentKind.SYNTHETIC and segment.payload]
     is_checkpoint = compaction.generation is not None
     return AttemptDetail(
-        row=_row(session, compaction, [compaction]),
+        row=_row(session, compaction, compaction.tokens_before or 0),
         summary=compaction.summary,
         block="\n\n".join(str(segment.payload.get("text", "")) for segment in segments if isinstance(segment.payload, dict)),
         block_tokens=sum(segment.tokens for segment in segments),
@@ -240,7 +242,7 @@ class Comparison:
 
 def comparison(session: Session, one: int | None, other: int | None) -> Comparison | None:
     """Two attempts by their numbers; without them the last two that have a summary. None where there are no two, or no such one."""
-    rows = Compaction.objects.filter(session=session).exclude(summary="").order_by("-attempt")[:PAGE_ATTEMPTS]
+    rows = Compaction.objects.filter(session=session).exclude(summary="").order_by("-attempt")[:MOST_COMPARED]
     known = {
         attempt: (pk, f"#{number}" if number else f"a{attempt}") for attempt, pk, number in rows.values_list("attempt", "pk", "generation")
     }
@@ -325,8 +327,9 @@ def _policy(snapshot: dict[str, Any]) -> tuple[tuple[str, str, str], ...]:
     return tuple((str(field).replace("_", " "), _line(value), str(sources.get(field, "default"))) for field, value in values.items())
 
 
-def _row(session: Session, compaction: Compaction, among: Sequence[Compaction]) -> LedgerRow:
-    largest = max((one.tokens_before or 0 for one in among), default=0) or 1
+def _row(session: Session, compaction: Compaction, largest: int) -> LedgerRow:
+    """A line; its bars are drawn against `largest`, the most tokens that an attempt beside it began with."""
+    largest = largest or 1
     panel = panel_of(compaction)
     return LedgerRow(
         attempt=panel,
