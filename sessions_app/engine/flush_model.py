@@ -199,14 +199,14 @@ def read_answer(text: str, segment: Segment) -> tuple[list[Candidate], list[str]
         raise UnreadableAnswer("there is no JSON array in it")
     try:
         items = msgspec.json.decode(text[start : end + 1].encode(errors="replace"), type=list[msgspec.Raw])
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, RecursionError) as error:
         raise UnreadableAnswer("its JSON is not well formed") from error
     taken: list[Candidate] = []
     errors: list[str] = []
     for place, item in enumerate(items, start=1):
         try:
             taken.append(_checked(msgspec.json.decode(item, type=_Told), segment))
-        except (msgspec.ValidationError, msgspec.DecodeError):
+        except (msgspec.DecodeError, RecursionError):
             errors.append(f"item {place} has not the shape that was asked for")
         except ValueError as error:
             errors.append(f"item {place} {error}")

@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 
+from sessions_app.engine.foreign_json import NotJson, decode
 from sessions_app.engine.terms import Kind, PartKind, Role
 from sessions_app.readers.base import ChildSession, ParsedEntry, SourceIdentity
 from sessions_app.readers.claude_code_facts import one_line
@@ -74,8 +75,11 @@ class Lanes:
     def _note_starts(self, entry: ParsedEntry) -> None:
         for part in entry.parts:
             if part.kind is PartKind.CALL and part.name in AGENT_TOOLS:
-                data = entry.blobs[part.blob][1] if part.blob else part.text.encode()
-                told = msgspec.json.decode(data)
+                data = entry.blobs[part.blob][1] if part.blob else part.text
+                try:
+                    told = decode(data)
+                except NotJson:
+                    continue
                 if isinstance(told, dict) and (prompt := text_of(told.get("prompt"))):
                     self._started[_digest(prompt)] = _Started(
                         part.call_id, text_of(told.get("description")), text_of(told.get("subagent_type"))[:60]

@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 
 from sessions_app.engine.entries import Part
+from sessions_app.engine.foreign_json import NotJson, decode
 from sessions_app.engine.terms import PartKind
 from sessions_app.readers.claude_code_parts import PartBuilder, json_text, text_of
 
@@ -84,7 +85,7 @@ def _arguments(said: Any) -> str:
     if not isinstance(said, str):
         return json_text(said)
     try:
-        msgspec.json.decode(said)
-    except (msgspec.DecodeError, RecursionError):
+        decode(said)
+    except NotJson:
         return json_text(said)
     return said

@@ -23,6 +23,8 @@ def fields_of(raw: bytes | msgspec.Raw) -> Fields | None:
         return _FIELDS.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError):
         return _loosely(data)
+    except RecursionError:
+        return None
 
 
 def _loosely(data: bytes) -> Fields | None:
@@ -45,7 +47,7 @@ def value_of(fields: Fields, name: str) -> Any:
         return None
     try:
         return msgspec.json.decode(raw)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
 
 

@@ -154,7 +154,7 @@ def _arguments(text: str) -> object:
     """A call's arguments as an object: that is what the interface takes."""
     try:
         value = json.loads(text or "{}")
-    except ValueError:
+    except (ValueError, RecursionError):
         return {"input": text}
     return value if isinstance(value, dict) else {"input": value}
 

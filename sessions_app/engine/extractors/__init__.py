@@ -6,10 +6,9 @@ To teach the engine another agent's tools, add a module with `call_facts` and `r
 import re
 from typing import Protocol
 
-import msgspec
-
 from sessions_app.engine.extractors import claude_code, codex, generic
 from sessions_app.engine.extractors.base import Arguments, CallFacts, FileAction, ResultFacts, Todo, TodoStatus, one_line
+from sessions_app.engine.foreign_json import NotJson, decode
 
 
 class Extractor(Protocol):
@@ -28,13 +27,13 @@ _SHORT_ARGUMENT = re.compile(
 def decode_arguments(text: str) -> Arguments:
     """The arguments of a call from its JSON text. Of a text that was shortened, those that stand in it whole."""
     try:
-        decoded = msgspec.json.decode(text)
-    except msgspec.DecodeError:
+        decoded = decode(text)
+    except NotJson:
         found: dict[str, object] = {}
         for match in _SHORT_ARGUMENT.finditer(text):
             try:
-                found.setdefault(match.group(1), msgspec.json.decode(match.group(2)))
-            except msgspec.DecodeError:
+                found.setdefault(match.group(1), decode(match.group(2)))
+            except NotJson:
                 continue
         return found
     return decoded if isinstance(decoded, dict) else {}

@@ -3,10 +3,9 @@
 import re
 from collections.abc import Callable
 
-import msgspec
-
 from sessions_app.engine.extractors.base import OK, Arguments, CallFacts, FileAction, ResultFacts, Todo, TodoStatus, one_line, string
 from sessions_app.engine.extractors.generic import telling_line
+from sessions_app.engine.foreign_json import NotJson, decode
 
 _PATCHED = re.compile(r"^\*\*\* (Add|Update|Delete) File: (.{1,1000}?)\s*$", re.MULTILINE)
 _MOVED = re.compile(r"^\*\*\* Move to: (.{1,1000}?)\s*$", re.MULTILINE)
@@ -111,8 +110,8 @@ def _said(text: str) -> str:
     """What the command itself put out."""
     if text.startswith("{"):
         try:
-            told = msgspec.json.decode(text)
-        except msgspec.DecodeError:
+            told = decode(text)
+        except NotJson:
             return text
         output = told.get("output") if isinstance(told, dict) else None
         return output if isinstance(output, str) else text
