@@ -3,10 +3,13 @@
 import pytest
 from django.db import OperationalError
 
+from sessions_app.engine.entries import Usage
 from sessions_app.models import Event, Session, Turn, TurnStatus
+from sessions_app.providers.base import ModelAnswer, StopReason
 from sessions_app.selectors.turn_panel import turn_panel
 from sessions_app.services.compactions.request import request
 from sessions_app.services.compactions.run import run_compaction
+from sessions_app.services.turns import endings
 from sessions_app.services.turns import run as turns
 from sessions_app.services.turns.run import run_turn
 from sessions_app.services.turns.send import retry, send
@@ -58,6 +61,30 @@ def test_a_database_that_stays_away_leaves_the_turn_to_the_sweep(session, suppor
     with pytest.raises(OperationalError):
         run_turn(session.pk)
     assert fresh(turn).status == TurnStatus.RUNNING
+
+
+@pytest.mark.parametrize("number", [10**20, -5])
+def test_an_answer_whose_measure_no_database_takes_is_kept_without_it(session, support_actor, monkeypatch, number):
+    def measured(self, request, *, on_text=lambda _: None, **_):
+        usage = Usage(input=number, output=3)
+        return ModelAnswer(text="Yes.", stop=StopReason.END, model="scripted", usage=usage)
+
+    monkeypatch.setattr(turns, "call", measured)
+    turn = send(actor=support_actor, session=session, text="Hello")
+    assert run_turn(session.pk)
+    assert fresh(turn).status == TurnStatus.COMPLETED
+    assert [text for role, text in said(session) if role == "assistant"] == ["Yes."]
+
+
+def test_an_answer_that_cannot_be_stored_at_all_ends_its_turn_at_once_with_a_true_sentence(session, support_actor, monkeypatch):
+    turn = send(actor=support_actor, session=session, text="Hello")
+    with monkeypatch.context() as patched:
+        patched.setattr(endings, "_answer_entries", lambda *_: 1 / 0)
+        assert run_turn(session.pk)
+    assert (fresh(turn).status, turn.reason) == (TurnStatus.FAILED, "not_stored")
+    assert "could not be stored" in turn.explanation
+    retry(actor=support_actor, session=fresh(session), turn_id=turn.pk)
+    assert run_turn(session.pk)
 
 
 def test_a_message_that_there_is_no_place_for_fails_in_words_and_can_be_tried_again(session, support_actor):

@@ -2,9 +2,11 @@
 
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import NamedTuple, Protocol, TypeVar
 
+import msgspec
 import structlog
 from django.db import InterfaceError, OperationalError, connection, transaction
 from django.db.models import F
@@ -70,10 +72,34 @@ def run_turn(
     except Exception as error:
         logger.exception("turn_failed", turn=str(held.turn_id))
         ended = _failed(type(error).__name__, f"It failed on something unforeseen ({type(error).__name__}; the log says where).")
-    if ended is not None and not _again(lambda: end(held.turn_id, ended, token=held.token)):
+    if ended is not None and not _stored(held, ended):
         logger.warning("turn_not_ours_any_more", turn=str(held.turn_id), status=ended.status)
     _index(session_id)
     return True
+
+
+def _stored(held: TurnClaim, ended: TurnEnd) -> bool:
+    """Ends the turn so, or, where the database takes something of it not, without that. False: it is somebody else's by now.
+
+    Raises `OperationalError` and `InterfaceError` where the database stays away; the sweep ends the turn then.
+    """
+    *firsts, last = _ways_to_end(ended)
+    for way in firsts:
+        try:
+            return _again(partial(end, held.turn_id, way, token=held.token))
+        except (OperationalError, InterfaceError):
+            raise
+        except Exception:
+            logger.exception("turn_end_refused", turn=str(held.turn_id))
+    return _again(partial(end, held.turn_id, last, token=held.token))
+
+
+def _ways_to_end(ended: TurnEnd) -> Iterator[TurnEnd]:
+    """As it came; without what its provider measured; and that it could not be stored."""
+    yield ended
+    if ended.answer is not None and ended.answer.usage is not None:
+        yield msgspec.structs.replace(ended, answer=msgspec.structs.replace(ended.answer, usage=None))
+    yield _failed("not_stored", "How it ended could not be stored (the log says why).")
 
 
 _Done = TypeVar("_Done")
