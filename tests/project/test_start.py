@@ -11,7 +11,7 @@ from tests.management.commands import embedded
 
 ROOT = Path(__file__).resolve().parents[2]
 HEAVY = ("anthropic", "celery", "daphne.server", "httpx", "kombu", "openai", "playwright", "rich", "tiktoken", "twisted")
-MIGRATION = "sessions_app.migrations.0001_create_tables"
+MIGRATION, READERS = "sessions_app.migrations.0001_create_tables", "sessions_app.readers.detect"
 CODE = """
 import json, sys
 import project
@@ -26,7 +26,7 @@ print(json.dumps(sorted(name for name in HEAVY if name in sys.modules)))
 
 def loaded_by(folder: Path, *arguments: str) -> list[str]:
     """Those of the heavy modules that a command loads in a process of its own."""
-    command = [sys.executable, "-c", f"HEAVY = {(*HEAVY, MIGRATION)!r}{CODE}", *arguments]
+    command = [sys.executable, "-c", f"HEAVY = {(*HEAVY, MIGRATION, READERS)!r}{CODE}", *arguments]
     done = subprocess.run(command, cwd=ROOT, env=embedded(folder), capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
     loaded: list[str] = json.loads(done.stdout.splitlines()[-1])
@@ -38,7 +38,8 @@ def test_a_command_loads_neither_the_server_nor_the_queue_nor_a_providers_librar
     assert loaded_by(tmp_path, "sessions") == []
     note = tmp_path / "note.jsonl"
     note.write_text('{"role": "user", "content": "Hello"}\n{"role": "assistant", "content": "Yes?"}\n')
-    assert loaded_by(tmp_path, "import_sessions", str(note)) == []
+    assert loaded_by(tmp_path, "import_sessions", str(note)) == [READERS]
+    assert loaded_by(tmp_path, "import_sessions", str(note)) == []  # nothing is new
 
 
 def test_a_database_that_misses_a_migration_gets_it(tmp_path):

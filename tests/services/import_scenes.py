@@ -4,8 +4,8 @@ from pathlib import Path
 
 from sessions_app.models import Compaction, Entry, Record, Session, ViewSegment
 from sessions_app.selectors.raw_page import source_bytes
-from sessions_app.services.imports import import_source
 from sessions_app.services.imports.outcomes import SourceOutcome
+from sessions_app.services.imports.source import import_source
 from tests.importing import ACTOR
 from tests.readers.rows import SESSION, Row, answer, boundary, call, encode, prompt, reminder, result, summary
 

@@ -18,7 +18,7 @@ from sessions_app.models import ImportRun
 from sessions_app.models.import_run import ImportState
 from sessions_app.permissions import Action, require
 from sessions_app.services.imports import import_paths
-from sessions_app.services.imports.source import database_sentence
+from sessions_app.services.imports.outcomes import database_sentence
 
 
 class Command(ConsoleCommand):

@@ -3,6 +3,7 @@
 from enum import StrEnum
 
 import msgspec
+from django.db import DatabaseError, InterfaceError
 
 
 class SourceState(StrEnum):
@@ -44,3 +45,13 @@ class ImportStoppedError(Exception):
 
 class NoSessionError(ImportFailedError):
     """A file that is no session of a known format. In a folder that is no failure."""
+
+
+def database_sentence(error: DatabaseError | InterfaceError) -> str:
+    """What a failing database means for the person who imports."""
+    kept = "Complete batches are kept, hidden; repeat the import to go on from there."
+    if "full" in str(error).lower():
+        return f"There is no space left for the database. {kept} Free some space first."
+    if "locked" in str(error).lower():
+        return f"The database was busy for too long. {kept}"
+    return f"The database refused a write ({error}). {kept}"

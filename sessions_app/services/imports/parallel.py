@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
 from itertools import islice
 from pathlib import Path
 
@@ -34,6 +35,8 @@ TASK_FILES = 25
 
 CHECKPOINT_PAGES = 12_000
 """Of SQLite's log, about 50 MB: a page that many transactions in a row change is then copied into the database once."""
+
+__all__ = ["BrokenProcessPool", "import_files", "is_worthwhile", "process_count"]
 
 CANCEL_INTERVAL = 1.0  # seconds between two looks at whether the run was cancelled
 

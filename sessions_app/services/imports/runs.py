@@ -5,7 +5,6 @@ import shutil
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures.process import BrokenProcessPool
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO
@@ -22,11 +21,9 @@ from sessions_app.events.types import EventType
 from sessions_app.models import EventResult, ImportRun
 from sessions_app.models.import_run import ImportState
 from sessions_app.permissions import Action, require
-from sessions_app.services import search_index
-from sessions_app.services.imports import archives, parallel, sources
+from sessions_app.services.imports import archives, sources
 from sessions_app.services.imports.find import files_of, is_sub_agents
 from sessions_app.services.imports.outcomes import ImportFailedError, ImportStoppedError, SourceOutcome, SourceState
-from sessions_app.services.imports.source import import_source, unchanged_outcome
 
 IMPORTS_STREAM = "imports"
 SAVE_INTERVAL = 1.0  # seconds between two writes of a run's progress
@@ -190,18 +187,25 @@ class _Run:
     def _outcomes(self, files: list[Path]) -> Iterator[SourceOutcome]:
         """What comes of each file, one after the other or, in a command and for many of them, several at once."""
         unchanged = sources.unchanged_among(files)
-        yield from (unchanged_outcome(str(file), known) for file, known in unchanged.items())
-        files = [file for file in files if file not in unchanged]
-        left = {str(file): file for file in files}
-        if self.may_spawn and parallel.is_worthwhile(files):
+        yield from (sources.unchanged_outcome(str(file), known) for file, known in unchanged.items())
+        left = {str(file): file for file in files if file not in unchanged}
+        if left and self.may_spawn:
+            yield from self._outcomes_of_children(left)
+        for file in self._until_cancelled(list(left.values())):
+            yield self._take(file, name=str(file), is_staged=False)
+
+    def _outcomes_of_children(self, left: dict[str, Path]) -> Iterator[SourceOutcome]:
+        """What comes of files that child processes import, where that pays. Takes out of `left` what needs no second try."""
+        from sessions_app.services.imports import parallel  # noqa: PLC0415  as in `_take`
+
+        files = list(left.values())
+        if parallel.is_worthwhile(files):
             # What a child could not do, because it was killed or another child was at the same session, is done here.
-            with contextlib.suppress(BrokenProcessPool):
+            with contextlib.suppress(parallel.BrokenProcessPool):
                 for outcome in parallel.import_files(actor=self.actor, files=self._until_cancelled(files), run_id=str(self.run.pk)):
                     if not outcome.may_retry:
                         del left[outcome.name]
                         yield outcome
-        for file in self._until_cancelled(list(left.values())):
-            yield self._take(file, name=str(file), is_staged=False)
 
     def _until_cancelled(self, files: list[Path]) -> Iterator[Path]:
         for file in files:
@@ -230,6 +234,10 @@ class _Run:
         return True
 
     def _take(self, file: Path, *, name: str, is_staged: bool) -> SourceOutcome:
+        # The readers: an import that finds nothing new starts in less time without them.
+        from sessions_app.services import search_index  # noqa: PLC0415
+        from sessions_app.services.imports.source import import_source  # noqa: PLC0415
+
         def advance(done: int, total: int) -> None:
             self.progress(name, done, total, len(self.outcomes))
             self._reading = {"reading_bytes": done, "reading_size": total}

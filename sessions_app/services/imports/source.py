@@ -19,7 +19,14 @@ from sessions_app.services.imports.finish import finish, is_whole
 from sessions_app.services.imports.frames import Framer
 from sessions_app.services.imports.lanes import Lane
 from sessions_app.services.imports.mapping import unmapped
-from sessions_app.services.imports.outcomes import ImportFailedError, ImportStoppedError, NoSessionError, SourceOutcome, SourceState
+from sessions_app.services.imports.outcomes import (
+    ImportFailedError,
+    ImportStoppedError,
+    NoSessionError,
+    SourceOutcome,
+    SourceState,
+    database_sentence,
+)
 from sessions_app.services.imports.repeating import may_repeat
 from sessions_app.services.imports.whole_lines import UpTo
 from sessions_app.services.imports.writer import SourceWriter
@@ -84,29 +91,6 @@ def import_source(
         return SourceOutcome(name=label, state=SourceState.FAILED, error=text)
 
 
-def database_sentence(error: DatabaseError | InterfaceError) -> str:
-    """What a failing database means for the person who imports."""
-    kept = "Complete batches are kept, hidden; repeat the import to go on from there."
-    if "full" in str(error).lower():
-        return f"There is no space left for the database. {kept} Free some space first."
-    if "locked" in str(error).lower():
-        return f"The database was busy for too long. {kept}"
-    return f"The database refused a write ({error}). {kept}"
-
-
-def unchanged_outcome(label: str, known: SourceFile) -> SourceOutcome:
-    """What there is to say of a source that holds nothing new."""
-    session = known.session
-    return SourceOutcome(
-        name=label,
-        state=SourceState.UNCHANGED,
-        session_id=str(session.pk),
-        title=session.title,
-        entries_total=session.entry_count,
-        bytes=known.size,
-    )
-
-
 class SourceImport:
     """The steps of one import, with what they share."""
 
@@ -137,13 +121,13 @@ class SourceImport:
         """Reads the file to its end. `None`: `store` is to be called; what does not fit into one transaction is stored by then."""
         known = None if self.is_staged else sources.known_source(self.path)
         if known is not None and sources.is_unchanged(known, self.file):
-            return unchanged_outcome(self.label, known)
+            return sources.unchanged_outcome(self.label, known)
         reader = self._reader()
         self.file.seek(0)
         reading = reader.read(self.file, path=self.reader_path, cancelled=self.cancelled)
         session, stored, state = self._place(reader, reading, known)
         if state is SourceState.UNCHANGED and stored is not None:
-            return unchanged_outcome(self.label, stored)
+            return sources.unchanged_outcome(self.label, stored)
         self._fill(reader, reading, session, state, stored)
         return None
 

@@ -12,7 +12,7 @@ from sessions_app import prepared
 from sessions_app.models import Record, RecordFrame, Session, SourceFile
 from sessions_app.selectors.raw_page import source_bytes
 from sessions_app.services.imports.find import open_file
-from sessions_app.services.imports.outcomes import ImportFailedError, SourceState
+from sessions_app.services.imports.outcomes import ImportFailedError, SourceOutcome, SourceState
 
 TAIL_BYTES = 65_536
 _BLOCK = 1 << 20
@@ -65,6 +65,19 @@ def unchanged_among(files: Sequence[Path]) -> dict[Path, SourceFile]:
             except (OSError, ImportFailedError):
                 continue  # whoever imports it says why
     return found
+
+
+def unchanged_outcome(label: str, known: SourceFile) -> SourceOutcome:
+    """What there is to say of a source that holds nothing new."""
+    session = known.session
+    return SourceOutcome(
+        name=label,
+        state=SourceState.UNCHANGED,
+        session_id=str(session.pk),
+        title=session.title,
+        entries_total=session.entry_count,
+        bytes=known.size,
+    )
 
 
 def compare(file: BinaryIO, size: int, stored: SourceFile | None) -> SourceState:
