@@ -10,6 +10,7 @@ from django.conf import settings
 from django.db import connection
 
 from project.celery import celery_app
+from tests.distributed.held_model import HeldModel
 from tests.distributed.processes import Process, web, worker
 
 HERE = Path(__file__).parent
@@ -25,7 +26,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture
-def environment(transactional_db, tmp_path) -> dict[str, str]:
+def model() -> Iterator[HeldModel]:
+    with HeldModel() as running:
+        yield running
+
+
+@pytest.fixture
+def environment(transactional_db, tmp_path, model) -> dict[str, str]:
     """That of a process which works on the database of the tests."""
     celery_app.control.purge()
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("DJANGO_", "PYTEST_"))}
@@ -35,6 +42,7 @@ def environment(transactional_db, tmp_path) -> dict[str, str]:
         "PALIMPSEST_SECRET_KEY": "k" * 50,
         "PALIMPSEST_DATA_DIR": str(tmp_path / "data"),
         "PALIMPSEST_LOG_FORMAT": "console",
+        **model.environment,
     }
 
 

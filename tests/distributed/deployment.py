@@ -1,6 +1,7 @@
 """A whole deployment as processes of its own: servers that a test may kill and start again, pages, workers, a signed-in person."""
 
 import http.cookiejar
+import json
 import os
 import re
 import shutil
@@ -17,13 +18,14 @@ from typing import Any
 
 import psycopg
 
+from tests.distributed.held_model import SUMMARISERS, HeldModel
 from tests.distributed.processes import PATIENCE_S, ROOT, Process, free_port, web, worker
 
 POSTGRES = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
 REDIS = shutil.which("redis-server")
 RABBITMQ = Path("/usr/lib/rabbitmq/bin/rabbitmq-server")
-SLOW = "Split the checkout page into partials"
-"""The session of the demo whose summariser is slow on purpose."""
+LONG = "Split the checkout page into partials"
+"""The session of the demo that has much to fold."""
 
 
 def until(condition: Callable[[], Any], timeout_s: float = PATIENCE_S) -> Any:
@@ -154,6 +156,7 @@ class Deployment:
     def __init__(self, *, has_rabbitmq: bool = False) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="palimpsest-deployment-"))
         self.folder.chmod(0o755)
+        self.model = HeldModel()
         self.postgres, self.redis = postgres(self.folder), redis(self.folder)
         self._servers = [self.postgres, self.redis]
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("PALIMPSEST_", "DJANGO_", "PYTEST_"))}
@@ -163,6 +166,7 @@ class Deployment:
             "PALIMPSEST_SECRET_KEY": "k" * 50,
             "PALIMPSEST_DATA_DIR": str(self.folder / "data"),
             "PALIMPSEST_LOG_FORMAT": "console",
+            **self.model.environment,
         }
         if has_rabbitmq:
             mapper, self.broker = rabbitmq(self.folder)
@@ -174,6 +178,7 @@ class Deployment:
         self.passwords: dict[str, str] = {}
 
     def start(self) -> "Deployment":
+        self.model.__enter__()
         for server in self._servers:
             server.start()
         self.run("migrate", "--verbosity", "0")
@@ -183,6 +188,7 @@ class Deployment:
 
     def stop(self) -> None:
         self.end_processes()
+        self.model.__exit__()
         for server in reversed(self._servers):
             server.kill()
         shutil.rmtree(self.folder, ignore_errors=True)
@@ -222,12 +228,17 @@ class Deployment:
         with psycopg.connect(f"host=127.0.0.1 port={self.postgres.port} user=postgres connect_timeout=5") as connection:
             connection.execute(statement, values)
 
-    def slow_session(self, delay_s: float) -> str:
-        """The session whose summaries take so long, for each chunk."""
-        session = str(self.query("SELECT id FROM sessions_app_session WHERE title = %s", SLOW)[0][0])
-        change = "UPDATE sessions_app_policyvalue SET value = %s WHERE scope_id = %s AND field = 'scripted_delay_s'"
-        self.change(change, str(delay_s), session)
+    def held_session(self) -> str:
+        """The session whose summaries come from the model, which is held from now on."""
+        self.model.hold()
+        session = str(self.query("SELECT id FROM sessions_app_session WHERE title = %s", LONG)[0][0])
+        change = "UPDATE sessions_app_policyvalue SET value = %s WHERE scope_id = %s AND field = 'summarisers'"
+        self.change(change, json.dumps(SUMMARISERS), session)
         return session
+
+    def lapse(self) -> None:
+        """Half a minute of silence, shortened: the leases of workers that are gone run out."""
+        self.change("UPDATE sessions_app_lease SET expires_at = now() WHERE token IS NOT NULL")
 
     def attempts(self, session: str) -> list[tuple[Any, ...]]:
         """(status, reason, phase) of a session's attempts of this console, the latest first."""

@@ -71,7 +71,7 @@ def ask(deployment: Deployment, ana: Person, session: str) -> None:
 def begin(deployment: Deployment, ana: Person, session: str) -> None:
     """The same, and waits until a summary is being made."""
     ask(deployment, ana, session)
-    until(lambda: deployment.attempts(session)[0] == ("running", "", "summarise"), 60)
+    until(lambda: deployment.attempts(session)[0] == ("running", "", "summarise"))
 
 
 def page_of(session: str) -> str:
@@ -79,7 +79,7 @@ def page_of(session: str) -> str:
 
 
 def test_a_killed_web_process_leaves_the_run_alone_and_another_one_shows_it(deployment):
-    session = deployment.slow_session(2.0)
+    session = deployment.held_session()
     first, second = deployment.web(), deployment.web()
     deployment.worker()
     ana = deployment.person(first)
@@ -87,6 +87,7 @@ def test_a_killed_web_process_leaves_the_run_alone_and_another_one_shows_it(depl
     first.kill()
     ana.turn_to(second)
     assert "summarise</span>" in ana.get(page_of(session))
+    deployment.model.let()
     until(is_over(deployment, session))
     assert deployment.attempts(session)[0][0] == "completed"
     assert "ended: committed" in ana.get(page_of(session))
@@ -94,16 +95,17 @@ def test_a_killed_web_process_leaves_the_run_alone_and_another_one_shows_it(depl
 
 
 def test_a_killed_worker_s_attempt_ends_with_a_sentence_and_the_next_one_succeeds(deployment):
-    session = deployment.slow_session(20.0)
+    session = deployment.held_session()
     web, first = deployment.web(), deployment.worker()
     ana = deployment.person(web)
     begin(deployment, ana, session)
     first.kill()
+    deployment.lapse()
     deployment.worker()
     until(is_over(deployment, session))
     assert deployment.attempts(session)[0][:2] == ("failed", "worker_lost")
     assert "The process that ran it stopped. Nothing was changed." in ana.get(page_of(session))
-    deployment.slow_session(0.1)
+    deployment.model.let()
     ask(deployment, ana, session)
     until(is_over(deployment, session))
     assert deployment.attempts(session)[0][0] == "completed"
@@ -112,7 +114,7 @@ def test_a_killed_worker_s_attempt_ends_with_a_sentence_and_the_next_one_succeed
 
 def outlives_its_broker(deployment: Deployment) -> None:
     """What runs is not disturbed; what is asked for meanwhile is stored, said to be so, and done when the broker is back."""
-    session = deployment.slow_session(3.0)
+    session = deployment.held_session()
     other = str(deployment.query("SELECT id FROM sessions_app_session WHERE title = %s", OTHER)[0][0])
     web = deployment.web()
     deployment.worker()
@@ -123,10 +125,13 @@ def outlives_its_broker(deployment: Deployment) -> None:
     ana.post(f"/sessions/{other}/compact/")
     assert deployment.attempts(other)[0][0] == "requested"
     assert "requested</span>" in ana.get(page_of(other))
+    deployment.model.let()
     until(is_over(deployment, session))
     assert deployment.attempts(session)[0][0] == "completed"
     assert "ended: committed" in ana.get(page_of(session))
     deployment.broker.start()
+    # Half a minute in which nobody took it, shortened.
+    deployment.change("UPDATE sessions_app_compaction SET heartbeat_at = now() - interval '1 minute' WHERE status = 'requested'")
     until(is_over(deployment, other))
     assert deployment.attempts(other)[0][0] in {"completed", "skipped"}
     until(lambda: json.loads(ana.get("/healthz"))["status"] == "ok")
@@ -149,19 +154,19 @@ def test_rabbitmq_may_be_killed_and_started_again():
 
 @pytest.mark.parametrize("pool", POOLS)
 def test_postgresql_may_end_at_once_and_come_back(deployment, pool):
-    session = deployment.slow_session(3.0)
+    session = deployment.held_session()
     web = deployment.web()
     deployment.worker(pool)
     ana = deployment.person(web)
     begin(deployment, ana, session)
     deployment.postgres.kill(signal.SIGQUIT)
     deployment.postgres.start()
+    deployment.model.let()
     until(is_over(deployment, session))
     status, reason, _ = deployment.attempts(session)[0]
     assert (status, reason) == ("completed", "") or status == "failed"
     page = ana.get(page_of(session))
     assert ("ended: committed" in page) if status == "completed" else ("Nothing was changed" in page)
-    deployment.slow_session(0.1)
     ask(deployment, ana, session)
     until(is_over(deployment, session))
     assert deployment.attempts(session)[0][0] == "completed"
