@@ -102,17 +102,21 @@ class FlushBeside:
 
     def _start(self) -> bool:
         """Begins it, unless nothing has to be kept (then there is no task), or another one of the session is under way."""
-        assert self._span is not None
-        last, prefix_hash = self._span
-        self._task = memory_flush.task_of(self._compaction, self._policy, last=last, prefix_hash=prefix_hash)
+        self._task = self._due()
         held = memory_flush.begin(self._task) if self._task else None
         if held is None:
+            self._task = self._due()  # another one may have covered it meanwhile
             return False
         self._thread = _FlushThread(held)
         if self._is_awaited:
             self._thread.offer(None)  # the attempt waits for it, and so will know nothing before
         start(self._thread)
         return True
+
+    def _due(self) -> FlushTask | None:
+        assert self._span is not None
+        last, prefix_hash = self._span
+        return memory_flush.task_of(self._compaction, self._policy, last=last, prefix_hash=prefix_hash)
 
     def _wait(self, should_stop: ShouldStop) -> Receipt | None:
         """The receipt, or None where it does not come in time. One that is under way already is let end first."""

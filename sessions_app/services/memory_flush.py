@@ -2,7 +2,7 @@
 
 import time
 import uuid
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
@@ -76,8 +76,7 @@ def task_of(compaction: Compaction, policy: Policy, *, last: int, prefix_hash: b
     """
     if compaction.session.relation == SessionRelation.SUB_AGENT:
         return None
-    covered = MemoryFlush.objects.filter(session_id=compaction.session_id, status__in=_COVERED).aggregate(last=Max("last_index"))["last"]
-    first = 0 if covered is None else covered + 1
+    first = _uncovered_from(compaction.session_id)
     if first > last:
         return None
     return FlushTask(
@@ -94,18 +93,34 @@ def task_of(compaction: Compaction, policy: Policy, *, last: int, prefix_hash: b
     )
 
 
+def _uncovered_from(session_id: uuid.UUID) -> int:
+    """The first entry that no flush covers safely."""
+    covered = MemoryFlush.objects.filter(session_id=session_id, status__in=_COVERED).aggregate(last=Max("last_index"))["last"]
+    return 0 if covered is None else covered + 1
+
+
 def deadline(until: float) -> ShouldStop:
     """Stops at a moment of the monotonic clock."""
     return lambda: Stop.TIMED_OUT if time.monotonic() >= until else None
 
 
 def begin(task: FlushTask) -> FlushClaim | None:
-    """Stores the flush as pending. None when one of this session is under way: of two at a time the second is not begun."""
+    """Stores the flush as pending. None when one of this session is under way: of two at a time the second is not begun.
+
+    None as well where another one has covered all of it since the task was made; what it covered of it is left out.
+    """
     end_lost(session_id=task.session_id)
     token = uuid.uuid4()
     try:
         with transaction.atomic():
-            _row(task, token=token, expires_at=Now() + _lasts(task)).save(force_insert=True)
+            row = _row(task, token=token, expires_at=Now() + _lasts(task))
+            row.save(force_insert=True)
+            # Only now no other one can end in between.
+            task = replace(task, first=max(task.first, _uncovered_from(task.session_id)))
+            if task.first > task.last:
+                transaction.set_rollback(True)
+                return None
+            MemoryFlush.objects.filter(pk=row.pk).update(first_index=task.first)
     except IntegrityError:
         return None
     return FlushClaim(task, token)

@@ -193,9 +193,50 @@ def test_under_block_the_second_waits_for_the_first(support_actor, monkeypatch):
     gate.is_open.set()
     worker.join(PATIENCE_S)
     assert (fresh(second).status, status_of(first)) == (Status.COMPLETED, "safe")
-    # One that plans its span while the first one ends looks at the same entries again, and finds nothing new in them.
-    assert status_of(second) in {"noop_no_memory", "safe"}
+    assert status_of(second) == "noop_no_memory"  # it looked at what the first one had not covered
+    assert receipt_of(second).first_index == first.boundary_index
     assert len(facts()) == 5
+
+
+@pytest.mark.parametrize("mode", ["protect", "block"])
+def test_one_that_was_planned_while_another_ended_looks_only_at_what_that_left(support_actor, monkeypatch, mode):
+    gate = Gate(monkeypatch)
+    session = session_with()
+    first = begun(session, support_actor)
+    set_policy(session, flush_mode=mode)
+    grow(session, 12)
+    begin = memory_flush.begin
+
+    def late(task):
+        gate.is_open.set()
+        wait_until(lambda: status_of(first) == "safe")  # between the plan of the second one and its beginning
+        assert task.first == 0
+        monkeypatch.setattr(memory_flush, "begin", begin)
+        return begin(task)
+
+    monkeypatch.setattr(memory_flush, "begin", late)
+    second = begun(session, support_actor)
+    assert memory_beside.wait_for_all(PATIENCE_S)
+    assert (second.status, status_of(second)) == (Status.COMPLETED, "noop_no_memory")
+    assert receipt_of(second).first_index == MemoryFlush.objects.get(pk=second.pk).first_index == first.boundary_index
+
+
+def test_one_all_of_which_another_covered_meanwhile_is_not_begun(support_actor, monkeypatch):
+    first = compacted(session_with(), support_actor)
+    flush = MemoryFlush.objects.get(pk=first.pk)
+    covered = memory_flush._task(flush)
+    flush.delete()
+    MemoryFlush.objects.create(
+        compaction_id=request(actor=support_actor, session=fresh(first.session)).compaction.pk,
+        session=first.session,
+        mode="protect",
+        status="safe",
+        first_index=0,
+        last_index=covered.last,
+        started_at=Now(),
+    )
+    assert memory_flush.begin(covered) is None
+    assert MemoryFlush.objects.count() == 1
 
 
 def test_only_what_no_safe_flush_covers_is_flushed_again(support_actor):
