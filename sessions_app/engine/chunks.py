@@ -1,10 +1,11 @@
 """Whole rounds are packed into calls of a summariser, so that each fits its window and progress is real."""
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 
 import msgspec
 
-from sessions_app.engine.rounds import Stretch
+from sessions_app.engine.rounds import Stretches
 from sessions_app.engine.shapes import EntryShape
 from sessions_app.engine.terms import Kind
 
@@ -54,18 +55,19 @@ def _most(shape: EntryShape) -> int:
     return THINKING_TOKENS if shape.kind is _THINKING else shape.tokens
 
 
-def pack(rounds: Sequence[Stretch], window: int, max_calls: int) -> list[Chunk]:
+def pack(rounds: Stretches, window: int, max_calls: int) -> list[Chunk]:
     """Chunks in order, each of whole rounds. Only a round that is larger than the limit on its own exceeds it.
 
     With the calls that fold them, those that a model summarises take at most `max_calls`.
     """
-    chunks = _pack(rounds, max(min(int(window * WINDOW_SHARE), CHUNK_TOKENS), 1))
+    count = len(rounds.firsts)
+    chunks = _pack(rounds, count, max(min(int(window * WINDOW_SHARE), CHUNK_TOKENS), 1))
     most = most_chunks(max_calls)
     if len(chunks) <= most:
         return chunks
     newest = chunks[-most:]
-    older = [round_ for round_ in rounds if round_.first < newest[0].first]
-    return [msgspec.structs.replace(chunk, is_surplus=True) for chunk in _pack(older, SURPLUS_TOKENS)] + newest
+    older = _pack(rounds, bisect_left(rounds.firsts, newest[0].first), SURPLUS_TOKENS)
+    return [msgspec.structs.replace(chunk, is_surplus=True) for chunk in older] + newest
 
 
 def most_chunks(max_calls: int) -> int:
@@ -73,19 +75,15 @@ def most_chunks(max_calls: int) -> int:
     return max(1, max_calls - 1 - max_calls // FOLDS)
 
 
-def _pack(rounds: Sequence[Stretch], limit: int) -> list[Chunk]:
+def _pack(rounds: Stretches, count: int, limit: int) -> list[Chunk]:
+    """The first so many rounds in chunks. Sums only grow, so that one search finds the end of each."""
     chunks: list[Chunk] = []
-    first = last = -1
-    tokens = 0
-    for round_ in rounds:
-        if first >= 0 and tokens + round_.tokens > limit:
-            chunks.append(Chunk(first=first, last=last, tokens=tokens))
-            first, tokens = -1, 0
-        if first < 0:
-            first = round_.first
-        last = round_.last
-        tokens += round_.tokens
-    return [*chunks, Chunk(first=first, last=last, tokens=tokens)] if first >= 0 else chunks
+    start, sums = 0, rounds.sums
+    while start < count:
+        end = min(max(start + 1, bisect_right(sums, sums[start] + limit, start + 1) - 1), count)
+        chunks.append(Chunk(first=rounds.firsts[start], last=rounds.lasts[end - 1], tokens=sums[end] - sums[start]))
+        start = end
+    return chunks
 
 
 def fold_groups(sizes: Sequence[int], window: int) -> list[tuple[int, int]]:

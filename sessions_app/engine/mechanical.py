@@ -102,12 +102,12 @@ class Collector:
 
         What their texts name is looked for in all of them at once.
         """
-        said = _Said()
+        said, taken = _Said(), 0
         for entry in entries:
             role = entry.role
             if entry.off_branch or role is _NOTICE:
                 continue
-            said.entries += 1
+            taken += 1
             for part in entry.parts:
                 kind = part.kind
                 if kind is _CALL:
@@ -118,7 +118,7 @@ class Collector:
                     self._text(entry, part, said)
             if role is _USER and entry.kind is _MESSAGE and not entry.meta:
                 self._user_message(entry)
-        self._entries += said.entries
+        self._entries += taken
         if said.texts or said.called:
             self._note_names(said)
 
@@ -190,7 +190,7 @@ class Collector:
             self._note_command(call, result, part.text)
         if result.status == "refused":
             self._refusals.append(Refusal(call.index, call.tool, did.target, result.said))
-        elif result.is_failure:
+        elif result.status != "ok" and result.is_failure:
             self._unfixed.setdefault(_same_thing(call), []).append(len(self._errors))
             self._errors.append(ErrorRecord(call.index, call.tool, did.target, result.status, result.message))
         else:
@@ -315,10 +315,9 @@ class Collector:
 
 
 class _Said(msgspec.Struct):
-    """What a page says: how many entries it has, its messages as parallel lists, and the addresses that calls between them name,
-    as (messages before, address, index)."""
+    """What a page says: its messages as parallel lists, and the addresses that calls between them name, as (messages before,
+    address, index)."""
 
-    entries: int = 0
     texts: list[str] = []
     indexes: list[int] = []
     spoken: list[bool] = []  # by a person

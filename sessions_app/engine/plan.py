@@ -16,7 +16,7 @@ from sessions_app.engine.clearing import PLACEHOLDER_TOKENS
 from sessions_app.engine.counting import ENTRY_OVERHEAD, estimate_text
 from sessions_app.engine.entries import Checkpoint, Segment, SyntheticMessage
 from sessions_app.engine.policy import Policy
-from sessions_app.engine.rounds import Links, Stretch, group_rounds, link, stretches_before
+from sessions_app.engine.rounds import Links, Stretches, group_rounds, link, stretches_before, stretches_of
 from sessions_app.engine.shapes import EntryShape, in_view
 from sessions_app.engine.terms import Kind, Role, SegmentKind, SkipReason
 
@@ -180,7 +180,7 @@ def _plan(
     )
 
 
-def _rounds(folded: Sequence[EntryShape], links: Links, cut: int) -> Sequence[Stretch]:
+def _rounds(folded: Sequence[EntryShape], links: Links, cut: int) -> Stretches:
     """The rounds that are folded, with the sizes that a summariser is sent."""
     sent = packing.as_sent(folded)
     if folded and (first := links.indexes[0]) == folded[0].index and cut - first == len(folded):
@@ -188,7 +188,7 @@ def _rounds(folded: Sequence[EntryShape], links: Links, cut: int) -> Sequence[St
         known = stretches_before(links, len(folded), _sizes(sent))
         if known is not None:
             return known
-    return group_rounds(sent)
+    return stretches_of(group_rounds(sent))
 
 
 def tail_start(shapes: Sequence[EntryShape], policy: Policy, window: int, calibration: Calibration = NONE) -> int:

@@ -3,8 +3,9 @@
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
-from itertools import accumulate, pairwise
+from itertools import accumulate
 from operator import mul
+from typing import NamedTuple
 
 import msgspec
 
@@ -16,24 +17,19 @@ _NOTICE, _SYSTEM, _ASSISTANT, _USER = Role.NOTICE, Role.SYSTEM, Role.ASSISTANT, 
 _CALL, _RESULT, _MESSAGE = Kind.CALL, Kind.RESULT, Kind.MESSAGE
 
 
-class Stretch(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """Where a round lies and how large it is. `first` and `last` are entry indexes, inclusive."""
+class Round(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """A user message, or one assistant message with its calls and all their results, and what travels with it.
+
+    `first` and `last` are entry indexes, inclusive; rounds cover the shapes without a gap. `head` is the entry that
+    makes it a round: reminders that lead up to a user message stand before it.
+    """
 
     first: int
     last: int
-    tokens: int  # of everything in it that may be sent
-
-
-class Round(Stretch, frozen=True, kw_only=True, gc=False):
-    """A user message, or one assistant message with its calls and all their results, and what travels with it.
-
-    Rounds cover the shapes without a gap. `head` is the entry that makes it a round: reminders that lead up to a user
-    message stand before it.
-    """
-
     head: int
     starts_turn: bool  # it is a user message
     is_pending: bool  # a call of it has no result yet, and nobody has written since
+    tokens: int  # of everything in it that may be sent
     messages: int  # messages that it becomes: an assistant's calls and their results are two
 
 
@@ -192,17 +188,32 @@ def group_rounds(shapes: Sequence[EntryShape], *, midway: bool = False) -> list[
     return rounds_of(link(shapes, midway=midway))
 
 
-def stretches_before(links: Links, cut: int, tokens: Iterable[int]) -> list[Stretch] | None:
+class Stretches(NamedTuple):
+    """Rounds by where they lie and how large they are together, as parallel lists: packing needs no more of them.
+
+    `sums`: tokens of all before each round; one more for the whole.
+    """
+
+    firsts: Sequence[int]  # entry indexes, as are `lasts`
+    lasts: Sequence[int]
+    sums: Sequence[int]
+
+
+def stretches_of(rounds: Sequence[Round]) -> Stretches:
+    """These rounds."""
+    sums = list(accumulate([found.tokens for found in rounds], initial=0))
+    return Stretches([found.first for found in rounds], [found.last for found in rounds], sums)
+
+
+def stretches_before(links: Links, cut: int, tokens: Iterable[int]) -> Stretches | None:
     """The rounds before a position, with other sizes: `tokens` of each shape before it. None where no round starts there."""
     starts = round_starts(links).firsts
     count = bisect_left(starts, cut)
     if count == len(starts) or starts[count] != cut:
         return None
-    sums = array("q", accumulate(tokens, initial=0))
-    indexes = links.indexes
-    return [
-        Stretch(first=indexes[first], last=indexes[end - 1], tokens=sums[end] - sums[first]) for first, end in pairwise(starts[: count + 1])
-    ]
+    sums = list(accumulate(tokens, initial=0))
+    place, indexes = starts[: count + 1], links.indexes
+    return Stretches([indexes[first] for first in place[:-1]], [indexes[end - 1] for end in place[1:]], [sums[first] for first in place])
 
 
 def rounds_of(links: Links) -> list[Round]:

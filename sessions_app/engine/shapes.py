@@ -39,7 +39,13 @@ class EntryShape(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 def shape_of(entry: Entry) -> EntryShape:
     """The shape of a loaded entry."""
     wanted = _CALL_PART if entry.kind is _CALL else _RESULT_PART
-    call_ids: tuple[str, ...] = tuple([part.call_id for part in entry.parts if part.kind is wanted and part.call_id])
+    parts = entry.parts
+    call_ids: tuple[str, ...] = ()
+    if len(parts) == 1:  # nearly all of them
+        if parts[0].kind is wanted and parts[0].call_id:
+            call_ids = (parts[0].call_id,)
+    else:
+        call_ids = tuple(dict.fromkeys([part.call_id for part in parts if part.kind is wanted and part.call_id]))
     return EntryShape(
         index=entry.index,
         role=entry.role,
@@ -47,7 +53,7 @@ def shape_of(entry: Entry) -> EntryShape:
         tokens=entry.tokens,
         source_id=entry.source_id,
         message_key=entry.message_key,
-        call_ids=call_ids if len(call_ids) < 2 else tuple(dict.fromkeys(call_ids)),
+        call_ids=call_ids,
         off_branch=entry.off_branch,
         meta=entry.meta,
     )

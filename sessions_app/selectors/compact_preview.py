@@ -12,7 +12,7 @@ from sessions_app.engine.entries import Checkpoint, Segment
 from sessions_app.engine.explanations import EXPLANATIONS
 from sessions_app.engine.plan import block_budget
 from sessions_app.engine.policy import Policy
-from sessions_app.engine.rounds import group_rounds
+from sessions_app.engine.rounds import group_rounds, stretches_of
 from sessions_app.engine.terms import Profile, SegmentKind, SkipReason
 from sessions_app.models import Entry, Session
 from sessions_app.providers.registry import summarisers_for
@@ -230,7 +230,7 @@ def _fold(session_id: uuid.UUID, previous: Checkpoint | None, cut: Boundary, kep
         stays = {*cut.carried, *cut.pinned, *(previous.excluded if previous else ())}
         folded = [shape for shape in shapes if shape.is_sent and shape.index not in stays]
         tokens = sum(shape.tokens for shape in folded) + replaced
-        return _Fold(len(folded), tokens, len(packing.pack(group_rounds(folded), window, max_calls)), is_exact=True)
+        return _Fold(len(folded), tokens, len(packing.pack(stretches_of(group_rounds(folded)), window, max_calls)), is_exact=True)
     left = sum(first <= index <= last for index in (previous.excluded if previous else ()) for first, last in places)
     entries = sum(cuts.count_sent(session_id, first, last) for first, last in places) - len({*cut.carried, *cut.pinned}) - left
     # What is folded loses its placeholders too: a cleared result counts with the size that it had.

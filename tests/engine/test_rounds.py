@@ -7,7 +7,7 @@ from sessions_app.engine import chunks
 from sessions_app.engine import plan as planning
 from sessions_app.engine.entries import Entry
 from sessions_app.engine.policy import Policy
-from sessions_app.engine.rounds import Stretch, group_rounds, link, round_starts, stretches_before
+from sessions_app.engine.rounds import group_rounds, link, round_starts, stretches_before, stretches_of
 from sessions_app.engine.shapes import shape_of
 from sessions_app.engine.terms import Kind, Role
 from tests.engine.histories import Story, histories, text
@@ -140,7 +140,8 @@ def test_what_a_plan_packs_are_the_rounds_of_what_it_folds(entries: list[Entry])
     plan = planning.make(shapes, previous=None, policy=Policy(), **asked)
     if isinstance(plan, planning.Plan):
         folded = [shape for shape in shapes if shape.index in plan.span]
-        assert list(plan.chunks) == chunks.pack(group_rounds(chunks.as_sent(folded)), 100, Policy().max_summary_calls)
+        rounds = stretches_of(group_rounds(chunks.as_sent(folded)))
+        assert list(plan.chunks) == chunks.pack(rounds, 100, Policy().max_summary_calls)
 
 
 @given(histories())
@@ -151,7 +152,6 @@ def test_rounds_before_a_cut_are_known_from_the_links_of_the_whole(entries: list
     for cut in range(1, len(shapes)):
         known = stretches_before(links, cut, [shape.tokens for shape in shapes[:cut]])
         if cut in round_starts(links).firsts:
-            alone = group_rounds(shapes[:cut])
-            assert known == [Stretch(first=one.first, last=one.last, tokens=one.tokens) for one in alone]
+            assert known == stretches_of(group_rounds(shapes[:cut]))
         else:
             assert known is None

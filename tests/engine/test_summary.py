@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sessions_app.engine import chunks, summary
-from sessions_app.engine.rounds import Round
+from sessions_app.engine.rounds import Round, stretches_of
 from sessions_app.engine.summary import ORDER, Rejection, Section
 
 
@@ -63,8 +63,21 @@ ROUNDS = st.lists(st.integers(0, 30_000), max_size=300).map(
 
 
 @given(ROUNDS, st.integers(1_000, 500_000), st.integers(2, 64))
+def test_each_chunk_takes_all_the_rounds_that_fit(rounds, window, max_calls):
+    limit = min(int(window * chunks.WINDOW_SHARE), chunks.CHUNK_TOKENS)
+    newest = [chunk for chunk in chunks.pack(stretches_of(rounds), window, max_calls) if not chunk.is_surplus]
+    held: list[int] = []
+    for size in (one.tokens for one in rounds):
+        if held and held[-1] + size <= limit:
+            held[-1] += size
+        else:
+            held.append(size)
+    assert [chunk.tokens for chunk in newest] == held[-len(newest) :] if rounds else not newest
+
+
+@given(ROUNDS, st.integers(1_000, 500_000), st.integers(2, 64))
 def test_chunks_hold_every_round_whole_and_in_order(rounds, window, max_calls):
-    packed = chunks.pack(rounds, window, max_calls)
+    packed = chunks.pack(stretches_of(rounds), window, max_calls)
     assert sum(not chunk.is_surplus for chunk in packed) < max_calls
     assert not any(chunk.is_surplus for chunk in packed[-1:])
     assert sum(chunk.tokens for chunk in packed) == sum(round_.tokens for round_ in rounds)
