@@ -28,12 +28,17 @@ _EVENTS = {
 
 
 class TurnEnd(msgspec.Struct, frozen=True, kw_only=True):
-    """How a turn ends. `reason` is a short word, `explanation` the same in a sentence for people."""
+    """How a turn ends. `reason` is a short word, `explanation` the same in a sentence for people.
+
+    `measured_view`: whether what its provider measured is the view in force. Of an emergency view, the turn and its event
+    keep it: as the session's own it would say that there is room.
+    """
 
     status: TurnStatus
     reason: str = ""
     explanation: str = ""
     answer: ModelAnswer | None = None
+    measured_view: bool = True
 
 
 CANCELLED = TurnEnd(status=TurnStatus.CANCELLED, reason="cancelled", explanation="The turn was stopped.")
@@ -51,10 +56,10 @@ _NOTES = {
 }
 
 
-def answered(answer: ModelAnswer) -> TurnEnd:
+def answered(answer: ModelAnswer, *, measured_view: bool = True) -> TurnEnd:
     """The end of a turn that was answered."""
     reason, explanation = _NOTES.get(StopReason.CALLS if answer.calls else answer.stop, ("", ""))
-    return TurnEnd(status=TurnStatus.COMPLETED, reason=reason, explanation=explanation, answer=answer)
+    return TurnEnd(status=TurnStatus.COMPLETED, reason=reason, explanation=explanation, answer=answer, measured_view=measured_view)
 
 
 def end(turn_id: uuid.UUID, ended: TurnEnd, *, token: uuid.UUID | None = None, actor: Actor = WORKER) -> bool:
@@ -110,7 +115,7 @@ def _payload(turn: Turn, usage: Usage | None) -> dict[str, object]:
 
 def _entries(turn: Turn, ended: TurnEnd) -> Sequence[Draft]:
     """What the end adds to the history: the answer, or as much as came of it, and a notice where there is something to say."""
-    entries = _answer_entries(turn, ended.answer) if ended.answer else []
+    entries = _answer_entries(turn, ended.answer, ended.answer.usage if ended.measured_view else None) if ended.answer else []
     partial = turn.answer_text if not ended.answer else ""
     if partial.strip() and ended.status is TurnStatus.CANCELLED:
         # What a person has read stays part of the conversation.
@@ -125,14 +130,16 @@ def _entries(turn: Turn, ended: TurnEnd) -> Sequence[Draft]:
     return entries
 
 
-def _answer_entries(turn: Turn, answer: ModelAnswer) -> list[Draft]:
-    entries = [_said(turn, (text_part(answer.text),), answer=answer)] if answer.text.strip() else []
+def _answer_entries(turn: Turn, answer: ModelAnswer, usage: Usage | None) -> list[Draft]:
+    """The rows of the answer; all of them are one message, and the first carries what the provider measured."""
+    model = answer.model or turn.model
+    entries = [_said(turn, (text_part(answer.text),), usage=usage, model=model)] if answer.text.strip() else []
     if answer.calls:
         parts = tuple(
             Part(kind=PartKind.CALL, name=storable(call.name), call_id=storable(call.call_id), text=storable(call.arguments))
             for call in answer.calls
         )
-        entries.append(_said(turn, parts, kind=Kind.CALL, answer=None if entries else answer))
+        entries.append(_said(turn, parts, kind=Kind.CALL, usage=None if entries else usage, model=model))
     return entries
 
 
@@ -141,17 +148,17 @@ def _said(
     parts: tuple[Part, ...],
     *,
     kind: Kind = Kind.MESSAGE,
-    answer: ModelAnswer | None = None,
+    usage: Usage | None = None,
+    model: str = "",
     annex: dict[str, object] | None = None,
 ) -> Draft:
-    """A row of the answer; all rows of it are one message, and the first carries what the provider measured."""
     return Draft(
         role=Role.ASSISTANT,
         kind=kind,
         parts=parts,
         source_id=f"turn:{turn.pk}:{kind}",
         message_key=f"turn:{turn.pk}",
-        usage=answer.usage if answer else None,
-        model=(answer.model if answer else "") or turn.model,
+        usage=usage,
+        model=model or turn.model,
         annex=annex or {},
     )

@@ -141,7 +141,8 @@ class _NoRoom(Exception):
 def _ended(turn: _Turn) -> TurnEnd | None:
     """How the turn ends; None when it is somebody else's by now."""
     try:
-        return answered(_answer(turn))
+        answer, measured_view = _answer(turn)
+        return answered(answer, measured_view=measured_view)
     except Stopped as stopped:
         if stopped.stop is Stop.LEASE_LOST:
             return WORKER_LOST if turn.keeper.is_interrupted else None
@@ -163,14 +164,14 @@ def _failed(reason: str, sentence: str) -> TurnEnd:
     return TurnEnd(status=TurnStatus.FAILED, reason=reason[:40], explanation=explanation)
 
 
-def _answer(turn: _Turn) -> ModelAnswer:
-    """One request, and a second one where the first was too long and room could be made.
+def _answer(turn: _Turn) -> tuple[ModelAnswer, bool]:
+    """One request, and a second one where the first was too long and room could be made. Second: whether it was of the view in force.
 
     Raises `ModelRefused`, `_NoRoom`, `Stopped`, `LeaseLost` and `ImportError`.
     """
     due = automatic.before_turn(session=_session(turn), actor=WORKER, turn_id=turn.held.turn_id, must_end=turn.must_end)
     try:
-        return _ask(turn, due.view)
+        return _ask(turn, due.view), due.view is None
     except ModelRefused as error:
         if error.refusal is not Refusal.OVERFLOW:
             raise
@@ -180,7 +181,7 @@ def _answer(turn: _Turn) -> ModelAnswer:
     if not recovered.made_room:
         raise _NoRoom(recovered.refusal)
     turn.incoming.begin_anew()
-    return _ask(turn, recovered.view)
+    return _ask(turn, recovered.view), recovered.view is None
 
 
 def _session(turn: _Turn) -> Session:
