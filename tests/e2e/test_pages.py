@@ -8,6 +8,7 @@ from sessions_app.models import Compaction, Entry
 from sessions_app.services.compactions.request import request
 from sessions_app.services.compactions.run import run_compaction
 from sessions_app.services.turns.sessions import begin
+from tests.e2e.watching import comes_true
 from tests.importing import ACTOR
 
 MOST_ELEMENTS = {"list": 2_500, "session": 6_000, "other": 4_000}
@@ -129,9 +130,8 @@ def test_filters_change_the_address_so_that_what_is_seen_can_be_shared(open_as, 
     assert shared.locator("tbody tr").count() == 1
 
 
-def test_pages_read_well_on_a_narrow_screen(open_as, support, furnished):
-    page = open_as(support)
-    page.set_viewport_size({"width": 390, "height": 844})
+def test_no_page_is_wider_than_its_screen(open_as, admin, furnished):
+    page = open_as(admin)
     for path in (
         "/",
         reverse("session-detail", args=[furnished.pk]),
@@ -140,7 +140,9 @@ def test_pages_read_well_on_a_narrow_screen(open_as, support, furnished):
     ):
         page.goto(path)
         page.get_by_role("main").wait_for()
-        assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth + 1")
+        for width in (320, 390, 768, 1024):
+            page.set_viewport_size({"width": width, "height": 844})
+            assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth + 1"), (path, width)
 
 
 NARROW = {"width": 390, "height": 844}
@@ -157,7 +159,7 @@ def test_what_can_be_done_with_an_entry_covers_neither_its_size_nor_its_fate(ope
     page.goto(f"{reverse('session-detail', args=[furnished.pk])}?layout=canonical&at=3")
     entry = "article.entry:has(#e3)"
     page.locator(entry).hover()
-    page.wait_for_function(f"getComputedStyle(document.querySelector('{entry} > .entry__tools')).opacity === '1'")
+    comes_true(page, f"getComputedStyle(document.querySelector('{entry} > .entry__tools')).opacity === '1'")
     assert page.evaluate(COVERS, [f"{entry} > .entry__tools", f"{entry} .entry__head > .push"]) is False
     assert page.evaluate(COVERS, [f"{entry} > .entry__tools", f"{entry} > .fate"]) is False if size is not NARROW else True
     box = page.locator(entry).get_by_role("button", name="Pin entry 3", exact=True).bounding_box()
