@@ -5,7 +5,7 @@ from collections.abc import Generator, Sequence
 import msgspec
 
 from sessions_app.engine import block as blocks
-from sessions_app.engine import clearing, overrides, settled, unreadable, verification
+from sessions_app.engine import clearing, overrides, settled, telling, unreadable, verification
 from sessions_app.engine import plan as planning
 from sessions_app.engine import summary as summaries
 from sessions_app.engine.boundary import IllegalBoundary
@@ -16,12 +16,10 @@ from sessions_app.engine.explanations import EXPLANATIONS
 from sessions_app.engine.plan import Plan
 from sessions_app.engine.policy import Policy
 from sessions_app.engine.shapes import EntryShape, in_view
-from sessions_app.engine.state import Mention
 from sessions_app.engine.steps import (
     Commit,
     Ended,
     PhaseStarted,
-    Planned,
     Result,
     RungReport,
     ShouldStop,
@@ -34,8 +32,6 @@ from sessions_app.engine.steps import (
 from sessions_app.engine.summarising import Load, NoSummaryError, Reading, Summarising
 from sessions_app.engine.summary import Rejection
 from sessions_app.engine.terms import CoverageStatus, Outcome, Phase, Rung, SegmentKind, SkipReason, Status, SummarySource, Trigger
-
-_UNCHANGED = "Nothing was changed."
 
 
 class Task(msgspec.Struct, frozen=True, kw_only=True):
@@ -104,18 +100,18 @@ def run(task: Task, *, should_stop: ShouldStop) -> Generator[Step, None, Result]
         try:
             plan = attempt.plan()
         except IllegalBoundary as refusal:
-            return _skipped(SkipReason.NO_LEGAL_BOUNDARY, f"{refusal} {_UNCHANGED}")
+            return telling.skipped(SkipReason.NO_LEGAL_BOUNDARY, f"{refusal} {telling.UNCHANGED}")
         if not task.is_manual and (cleared := attempt.clear(plan)) is not None:
-            yield _planned_by(cleared, chunk_count=0)
+            yield telling.planned_by(cleared, chunk_count=0)
             return (yield from attempt.verify(cleared))
         if isinstance(plan, SkipReason):
             return attempt.ended(attempt.skipped(plan))
-        yield _planned(plan)
+        yield telling.planned(plan)
         return (yield from attempt.carry_out(plan))
     except Stopped as stopped:
         if stopped.stop is Stop.LEASE_LOST:
             raise
-        return attempt.ended(_stopped(stopped.stop))
+        return attempt.ended(telling.stopped(stopped.stop))
 
 
 def foresee(task: Task) -> SkipReason | int | None:
@@ -139,7 +135,7 @@ def trim(task: Task, *, should_stop: ShouldStop) -> Commit | Ended:
     except Stopped as stopped:
         if stopped.stop is Stop.LEASE_LOST:
             raise
-        return _stopped(stopped.stop)
+        return telling.stopped(stopped.stop)
 
 
 class _Attempt:
@@ -183,13 +179,13 @@ class _Attempt:
     def skipped(self, reason: SkipReason) -> Ended:
         """The skip; where what has to stay is too much, with the size of each part, so that a person sees what to do about it."""
         if reason is not SkipReason.NON_HISTORY_ENVELOPE_EXHAUSTS_BUDGET:
-            return _skipped(reason)
+            return telling.skipped(reason)
         task = self._task
         sizes = {name: task.calibration.tokens(size) for name, size in planning.sizes(self._shapes, task.previous).items()}
         sizes["what no entry holds (tools and the like)"] = task.signal_tokens - sum(sizes.values())
         told = [f"{name} {tokens:,}" for name, tokens in sizes.items() if tokens > 0]
-        sentences = (EXPLANATIONS[reason], f"The target is {task.target_tokens:,} tokens; in the view are: {', '.join(told)}.", _UNCHANGED)
-        return _skipped(reason, " ".join(sentences))
+        target = f"The target is {task.target_tokens:,} tokens; in the view are: {', '.join(told)}."
+        return telling.skipped(reason, f"{EXPLANATIONS[reason]} {target} {telling.UNCHANGED}")
 
     # The rungs.
 
@@ -251,7 +247,7 @@ class _Attempt:
                     status=Status.FAILED,
                     outcome=failure.outcome,
                     reason=failure.reason,
-                    explanation=f"{failure} {_UNCHANGED}",
+                    explanation=f"{failure} {telling.UNCHANGED}",
                     coverage_status=CoverageStatus.FAIL_BLOCKED if failure.reason == Rejection.UNSUPPORTED else CoverageStatus.UNKNOWN,
                 )
             else:
@@ -262,7 +258,7 @@ class _Attempt:
         if isinstance(result, Ended):
             return self.ended(result)
         if result.boundary_index != plan.boundary_index:  # whoever stores it must know the prefix that it stands on
-            yield _planned_by(result, chunk_count=len(plan.chunks))
+            yield telling.planned_by(result, chunk_count=len(plan.chunks))
         return (yield from self.verify(result))
 
     def _tell_unread(self) -> None:
@@ -281,7 +277,7 @@ class _Attempt:
             if isinstance(further, Plan) and further.boundary_index > plan.boundary_index:
                 trimmed = self._trimmed(further)
         if trimmed.tokens_after >= trimmed.tokens_before:
-            return self.ended(_skipped(SkipReason.WOULD_NOT_SHRINK))
+            return self.ended(telling.skipped(SkipReason.WOULD_NOT_SHRINK))
         return trimmed
 
     def verify(self, result: Commit) -> Generator[Step, None, Commit]:
@@ -290,7 +286,12 @@ class _Attempt:
         self.reading.check()
         if result.block:
             result = verification.of(result, self._task.shapes, self._task.previous, self.reading, self._previous_summary)
-        yield Verified(tokens_after=result.tokens_after, warnings=result.warnings, coverage_status=result.coverage_status)
+        yield Verified(
+            tokens_after=result.tokens_after,
+            source=result.summary_source,
+            warnings=result.warnings,
+            coverage_status=result.coverage_status,
+        )
         self.reading.check()
         return result
 
@@ -301,7 +302,7 @@ class _Attempt:
         found = settled.settle(self.reading.redact(text), self.reading.state(plan))
         made = self._commit(plan, found.text, Outcome.COMMITTED, self._summarising.source)
         self._report(Rung.SUMMARISE, plan.tokens_before, made.tokens_after, len(plan.span))
-        return self._final(made, warnings=(*summaries.warnings(made.summary), *_done_warning(found.done)))
+        return self._final(made, warnings=(*summaries.warnings(made.summary), *telling.done_warning(found.done)))
 
     def _trimmed(self, plan: Plan) -> Commit:
         text = summaries.of_trim(self._previous_summary, len(plan.span), plan.boundary_index)
@@ -341,7 +342,7 @@ class _Attempt:
 
     def _final(self, made: Commit, warnings: tuple[str, ...] = ()) -> Commit:
         unread = (unreadable.warning(len(self._unread)),) if self._unread else ()
-        warnings = (*warnings, *unread, *_redaction_warning(self.reading.redactions))
+        warnings = (*warnings, *unread, *telling.redaction_warning(self.reading.redactions))
         return msgspec.structs.replace(made, warnings=warnings, rungs=tuple(self._rungs), tried=tuple(self._summarising.tried))
 
     def _report(self, rung: Rung, before: int, after: int, entries: int, note: str = "") -> None:
@@ -353,61 +354,11 @@ class _Attempt:
         if task.force:
             return result
         if result.tokens_after >= result.tokens_before:
-            numbers = f"The view would go from {result.tokens_before:,} to {result.tokens_after:,} tokens. {_UNCHANGED}"
+            numbers = f"The view would go from {result.tokens_before:,} to {result.tokens_after:,} tokens. {telling.UNCHANGED}"
             if task.is_manual:
-                return _skipped(SkipReason.WOULD_NOT_SHRINK, f"Folding would not make the view smaller. {numbers}")
+                return telling.skipped(SkipReason.WOULD_NOT_SHRINK, f"Folding would not make the view smaller. {numbers}")
             if task.signal_tokens < max(task.policy.trigger_tokens(task.window), result.tokens_before + 1):
                 return Ended(status=Status.FAILED, outcome=Outcome.REJECTED_INFLATED, reason=Rejection.INFLATED.value, explanation=numbers)
         if not task.is_manual and task.exceeds_target(result.tokens_after):
             return self.skipped(SkipReason.NON_HISTORY_ENVELOPE_EXHAUSTS_BUDGET)
         return result
-
-
-def _planned(plan: Plan) -> Planned:
-    return Planned(
-        boundary_index=plan.boundary_index,
-        boundary_source_id=plan.boundary_source_id,
-        entries_folded=len(plan.span),
-        entries_kept=plan.kept,
-        tokens_before=plan.tokens_before,
-        chunk_count=len(plan.chunks),
-    )
-
-
-def _planned_by(made: Commit, *, chunk_count: int) -> Planned:
-    """What a rung came to that made no plan of its own, or went further than its plan."""
-    return Planned(
-        boundary_index=made.boundary_index,
-        boundary_source_id=made.boundary_source_id,
-        entries_folded=made.entries_folded,
-        entries_kept=made.entries_kept,
-        tokens_before=made.tokens_before,
-        chunk_count=chunk_count,
-    )
-
-
-def _skipped(reason: SkipReason, explanation: str = "") -> Ended:
-    return Ended(
-        status=Status.SKIPPED, outcome=Outcome.SKIPPED, reason=reason, explanation=explanation or f"{EXPLANATIONS[reason]} {_UNCHANGED}"
-    )
-
-
-def _stopped(stop: Stop) -> Ended:
-    if stop is Stop.CANCELLED:
-        words = f"The compaction was cancelled before it committed. {_UNCHANGED}"
-        return Ended(status=Status.CANCELLED, outcome=Outcome.CANCELLED, reason=stop.value, explanation=words)
-    words = f"The compaction ran out of time before it committed. {_UNCHANGED} It may be asked for again."
-    return Ended(status=Status.TIMED_OUT, outcome=Outcome.TIMED_OUT, reason=stop.value, explanation=words)
-
-
-def _done_warning(done: Sequence[Mention]) -> tuple[str, ...]:
-    if not done:
-        return ()
-    told = "; ".join(f"“{mention.text}” (#{mention.index})" for mention in done)
-    return (f"The summary called for what is recorded as done, which was taken out of its open and next steps: {told}.",)
-
-
-def _redaction_warning(count: int) -> tuple[str, ...]:
-    if not count:
-        return ()
-    return (f"{count} credential{'s were' if count > 1 else ' was'} removed from what the summary was made of.",)

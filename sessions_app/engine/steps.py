@@ -131,6 +131,7 @@ class Verified(msgspec.Struct, frozen=True, kw_only=True):
     """The summary is accepted, nothing is committed yet. `warnings` are plain sentences."""
 
     tokens_after: int
+    source: SummarySource
     warnings: tuple[str, ...] = ()
     coverage_status: CoverageStatus = CoverageStatus.UNKNOWN
 

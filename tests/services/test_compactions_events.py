@@ -8,7 +8,7 @@ from sessions_app.models import Event, EventResult
 from sessions_app.services.compactions.cancel import cancel
 from sessions_app.services.compactions.endings import CANCELLED, STALE, TIMED_OUT, end
 from sessions_app.services.compactions.request import request
-from sessions_app.services.compactions.run import _claim
+from sessions_app.services.compactions.run import _claim, run_compaction
 from tests.services.compaction_scenes import fresh, long_session
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -51,12 +51,22 @@ def test_an_ending_without_a_checkpoint_applies_nothing_and_is_told_where_somebo
     assert (first.payload["status"], last.payload["status"], last.type) == ("started", ended.status, "compaction.triggered")
     told = last.payload
     assert (told["applied"], told["durability"], told["event_chain"]) == (False, "none", ["compaction.triggered"])
+    assert [event.payload["summary_source"] for event in (first, last)] == ["skipped", "skipped"]
     assert told["user_visible"] is (is_told or trigger is Trigger.MANUAL)
     assert (told["outcome"], last.reason) == (ended.outcome, str(ended.reason))
     assert told["source"] == ("manual" if trigger is Trigger.MANUAL else "automatic")
     assert last.result == (EventResult.FAILED if ended.status in {Status.FAILED, Status.TIMED_OUT} else EventResult.ALLOWED)
     counts = trigger is Trigger.THRESHOLD and ended.outcome in {Outcome.TIMED_OUT, Outcome.REJECTED_EMPTY}
     assert fresh(attempt.session).breaker_failures == int(counts)
+
+
+def test_each_step_of_one_that_is_committed_says_who_wrote_the_summary(support_actor):
+    attempt = request(actor=support_actor, session=long_session()).compaction
+    run_compaction(attempt.pk)
+    steps = Event.objects.filter(compaction_id=attempt.pk, step__isnull=False).order_by("step")
+    assert [(event.payload["status"], event.payload["summary_source"]) for event in steps] == [
+        ("started", "skipped"), ("observed", "extractive"), ("observed", "extractive"), ("completed", "extractive")
+    ]  # fmt: skip
 
 
 def test_the_start_says_the_signal_and_what_it_is_measured_against(support_actor):

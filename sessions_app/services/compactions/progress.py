@@ -91,7 +91,7 @@ class Progress:
         with transaction.atomic():
             lease.write(self._held, phase=self._phase, heartbeat_at=Now(), **counts)
             if chunk is not None and self._waiting is _Note.CHUNK:
-                append_step(self._held.compaction_id, EventType.COMPACTION_CHUNK_SUMMARIZED, status="observed")
+                append_step(self._held.compaction_id, EventType.COMPACTION_CHUNK_SUMMARIZED, status="observed", source=chunk.source)
             else:
                 compaction = Compaction.objects.get(pk=self._held.compaction_id)
                 append_heartbeat(compaction, self._phase, time.monotonic() - self._started)

@@ -182,4 +182,4 @@ def _store_verified(held: Claim, verified: Verified, progress: Progress) -> None
             warnings=list(verified.warnings),
             coverage_status=verified.coverage_status,
         )
-        append_step(held.compaction_id, EventType.COMPACTION_SUMMARY_VERIFIED, status=OBSERVED)
+        append_step(held.compaction_id, EventType.COMPACTION_SUMMARY_VERIFIED, status=OBSERVED, source=verified.source)

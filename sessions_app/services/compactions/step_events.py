@@ -6,7 +6,7 @@ from django.db.models import F
 from django.utils import timezone
 
 from sessions_app.engine.flush import ReceiptStatus
-from sessions_app.engine.terms import OPEN_STATUSES, CoverageStatus, FlushMode, SkipReason, Status, Trigger
+from sessions_app.engine.terms import OPEN_STATUSES, CoverageStatus, FlushMode, SkipReason, Status, SummarySource, Trigger
 from sessions_app.events import log
 from sessions_app.events.actors import Actor, system_actor
 from sessions_app.events.types import FIVE_STEPS, EventType
@@ -24,8 +24,13 @@ _TOLD = (
 """Columns of which an event tells: an attempt's whole row holds what was found in its history, some hundred kilobytes."""
 
 
-def append_step(compaction_id: uuid.UUID, event_type: EventType, *, status: str, actor: Actor = WORKER) -> log.Appended:
-    """Appends the attempt's next step in the caller's transaction. `status` is the word of the lifecycle table."""
+def append_step(
+    compaction_id: uuid.UUID, event_type: EventType, *, status: str, actor: Actor = WORKER, source: SummarySource | None = None
+) -> log.Appended:
+    """Appends the attempt's next step in the caller's transaction. `status` is the word of the lifecycle table.
+
+    `source`: who wrote what the step tells of, while the attempt's row does not say it yet.
+    """
     Compaction.objects.filter(pk=compaction_id).update(step=F("step") + 1)
     compaction = Compaction.objects.select_related("session", "memory_flush").only(*_TOLD).get(pk=compaction_id)
     return log.append(
@@ -37,7 +42,7 @@ def append_step(compaction_id: uuid.UUID, event_type: EventType, *, status: str,
         compaction_id=compaction_id,
         step=compaction.step,
         reason=compaction.reason,
-        payload=_payload(compaction, event_type, status),
+        payload=_payload(compaction, event_type, status, source),
     )
 
 
@@ -57,7 +62,7 @@ BENIGN = frozenset({SkipReason.EMPTY_SESSION, SkipReason.FEWER_THAN_THREE_ROUNDS
 """Why an attempt that started by itself may end without anybody being told."""
 
 
-def _payload(compaction: Compaction, event_type: EventType, status: str) -> dict[str, object]:
+def _payload(compaction: Compaction, event_type: EventType, status: str, source: SummarySource | None) -> dict[str, object]:
     after = compaction.tokens_after
     is_applied = status in {Status.COMPLETED, Status.EMERGENCY_EPHEMERAL, REPLAYED}
     window = compaction.evaluation.get("window") or compaction.session.window
@@ -78,7 +83,7 @@ def _payload(compaction: Compaction, event_type: EventType, status: str) -> dict
         "kept_count": compaction.entries_kept,
         "chunk_index": compaction.chunk_index,
         "chunk_count": compaction.chunk_count,
-        "summary_source": compaction.summary_source,
+        "summary_source": source.value if source else compaction.summary_source if is_applied else SummarySource.SKIPPED.value,
         "coverage_status": compaction.coverage_status or CoverageStatus.UNKNOWN,
         "flush_receipt_status": _flush_receipt_status(compaction, status),
         "elapsed_ms": _elapsed_ms(compaction),
