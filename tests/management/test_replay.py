@@ -33,8 +33,28 @@ def test_a_single_policy_is_compared_with_the_one_in_force():
 
 
 @pytest.mark.parametrize(
+    ("setting", "differs"),
+    [
+        ("threshold_pct=50", {"threshold_pct": 0.5}),
+        ("threshold_pct=0.5", {"threshold_pct": 0.5}),
+        ("cap_tokens=5k", {"cap_tokens": 5_000}),
+        ("clear_results=off", {"clear_results": False}),
+        ("total_timeout_s=300", {"total_timeout_s": 300}),
+    ],
+)
+def test_a_value_is_written_as_on_the_page_of_a_policy(setting, differs):
+    out = run("replay", long_session(6).pk, "--set", f"a.{setting}", "--json")[0]
+    assert json.loads(out)["policies"][1]["differs"] == differs
+
+
+@pytest.mark.parametrize(
     ("option", "words"),
-    [("a.threshold_pct=7", "must lie between"), ("a.nothing=1", "no field 'nothing'"), ("nonsense", "not NAME.FIELD=VALUE")],
+    [
+        ("a.threshold_pct=7", "a: Trigger must lie between 10 % and 95 %, not at 7 %"),
+        ("a.threshold_pct=nan", "a: Trigger: 'nan' is no number that is understood here"),
+        ("a.nothing=1", "no field 'nothing'"),
+        ("nonsense", "not NAME.FIELD=VALUE"),
+    ],
 )
 def test_a_policy_that_cannot_be_is_refused_in_words(option, words):
     with pytest.raises(CommandFailure, match=words):

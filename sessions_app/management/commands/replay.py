@@ -9,6 +9,7 @@ import msgspec
 from django.core.management.base import CommandParser
 
 from sessions_app.engine.policy import Policy, changed
+from sessions_app.engine.policy_fields import FIELDS, read
 from sessions_app.engine.replay import Replayed
 from sessions_app.management.arguments import count
 from sessions_app.management.base import SessionCommand
@@ -120,7 +121,7 @@ def _policies(current: NamedPolicy, files: Sequence[str], settings: Sequence[str
         name, dot, field = place.partition(".")
         if not (equals and dot and name and field):
             raise CommandFailure(f"{setting[:60]!r} is not NAME.FIELD=VALUE. Nothing was replayed.", Exit.USAGE, field="set")
-        differs.setdefault(name, {})[field] = _value(value)
+        differs.setdefault(name, {})[field] = _value(name, field, value)
     policies = [NamedPolicy(name, _changed(current.policy, name, values)) for name, values in differs.items()]
     return policies if len(policies) > 1 else [current, *policies]
 
@@ -144,12 +145,14 @@ def _values_of(name: str) -> dict[str, object]:
     return values
 
 
-def _value(text: str) -> object:
-    """As JSON, or a plain word where it is none."""
+def _value(name: str, field: str, text: str) -> object:
+    """As people write it on the page of a policy; a list may be JSON, too."""
+    if field not in FIELDS:
+        return text  # refused with its name
     try:
-        return json.loads(text)
-    except ValueError:
-        return text
+        return json.loads(text) if text.startswith("[") else read(FIELDS[field], text)
+    except ValueError as error:
+        raise CommandFailure(f"{name}: {error} Nothing was replayed.", Exit.USAGE, field="set") from error
 
 
 def _cells(one: ReplayedPolicy) -> tuple[object, ...]:
