@@ -7,6 +7,7 @@ from django.core.exceptions import BadRequest
 from django.db import DatabaseError, InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse
 from django.template.loader import render_to_string
+from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.csrf import requires_csrf_token
 
 from sessions_app.engine.policy import PolicyError
@@ -20,7 +21,7 @@ TEMPLATE = "errors/error.html"
 BAD_REQUEST = "The address or the form holds something that this page does not understand. Nothing was changed."
 NOT_FOUND = "There is nothing at this address. It may have been mistyped, or what it named is gone."
 FORBIDDEN = "This is not allowed. Nothing was changed."
-CSRF = "The form was too old, or did not come from this site, so nothing was changed. Reload the page and send it again."
+CSRF = "The form was too old, or did not come from this site, so nothing was changed. Open its page again and send it from there."
 SERVER_ERROR = "Something went wrong on the server. It is in the server's log under the number below. Reload to see what was stored."
 POLICY_BROKEN = "That value is stored in a policy which holds here, so nothing was done. An admin can set it anew, or take it away."
 DISK_FULL = "There is no space left on the server's disk, so this was not stored. Free some space there, then send it again."
@@ -34,9 +35,10 @@ DATABASE_GONE = (
 RETRY_S = 10
 
 
-def error_page(request: HttpRequest, status: int, title: str, sentence: str) -> HttpResponse:
-    """The sentence as a page, or as a toast when htmx asked for a part (marked by `X-Fragment`)."""
-    response = render_page(request, TEMPLATE, _context(request, status, title, sentence), partial="toast", status=status)
+def error_page(request: HttpRequest, status: int, title: str, sentence: str, *, back: str = "") -> HttpResponse:
+    """The sentence as a page, or as a toast when htmx asked for a part (marked by `X-Fragment`). `back`: an address to go on at."""
+    context = _context(request, status, title, sentence) | {"back": back}
+    response = render_page(request, TEMPLATE, context, partial="toast", status=status)
     return _marked(request, response)
 
 
@@ -123,7 +125,9 @@ def _what_is_wrong(error: BaseException | None) -> tuple[int, str, str]:
 
 def csrf_failed(request: HttpRequest, reason: str = "") -> HttpResponse:  # noqa: ARG001  Django's signature
     _record(request, "the form did not come from this site, or was too old")
-    return error_page(request, 403, "Not sent", CSRF)
+    came_from = request.headers.get("Referer", "")
+    is_ours = url_has_allowed_host_and_scheme(came_from, {request.get_host()}, require_https=request.is_secure())
+    return error_page(request, 403, "Not sent", CSRF, back=came_from if is_ours else "")
 
 
 def _record(request: HttpRequest, reason: str) -> None:

@@ -88,3 +88,17 @@ def test_the_style_guide_is_for_developers_only(operator_page: Client, settings)
     assert operator_page.get("/styleguide/").status_code == 404
     settings.DEBUG = True
     assert operator_page.get("/styleguide/").status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("came_from", "is_offered"), [("http://testserver/password/?next=/", True), ("http://elsewhere.example/form", False), ("", False)]
+)
+def test_a_form_that_is_too_old_leads_back_to_its_page_and_nowhere_else(operator, came_from, is_offered):
+    client = Client(enforce_csrf_checks=True)
+    client.force_login(operator)
+    response = client.post("/password/", {"old_password": "x"}, headers={"Referer": came_from})
+    page = response.content.decode()
+    assert response.status_code == 403
+    assert "nothing was changed" in page
+    assert ("Back to the form" in page) is is_offered
+    assert "elsewhere.example" not in page
