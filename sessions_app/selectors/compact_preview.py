@@ -230,7 +230,8 @@ def _fold(session_id: uuid.UUID, previous: Checkpoint | None, cut: Boundary, kep
         stays = {*cut.carried, *cut.pinned, *(previous.excluded if previous else ())}
         folded = [shape for shape in shapes if shape.is_sent and shape.index not in stays]
         tokens = sum(shape.tokens for shape in folded) + replaced
-        return _Fold(len(folded), tokens, len(packing.pack(stretches_of(group_rounds(folded)), window, max_calls)), is_exact=True)
+        sent = stretches_of(group_rounds(packing.as_sent(folded)))
+        return _Fold(len(folded), tokens, len(packing.pack(sent, window, max_calls)), is_exact=True)
     left = sum(first <= index <= last for index in (previous.excluded if previous else ()) for first, last in places)
     entries = sum(cuts.count_sent(session_id, first, last) for first, last in places) - len({*cut.carried, *cut.pinned}) - left
     # What is folded loses its placeholders too: a cleared result counts with the size that it had.

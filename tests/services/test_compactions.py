@@ -6,8 +6,11 @@ from sessions_app.engine import view
 from sessions_app.engine.terms import Lineage, Outcome, SkipReason, Status
 from sessions_app.models import Compaction, Entry, Event, Lease, SessionStatus
 from sessions_app.selectors import plans
+from sessions_app.selectors.compact_preview import compact_preview
+from sessions_app.services import signals
 from sessions_app.services.compactions.request import InvalidRequest, SessionBusy, request
 from sessions_app.services.compactions.run import run_compaction
+from tests.engine.histories import Story
 from tests.services.compaction_scenes import fresh, history_digest, long_session, steps_of
 from tests.stored import store_session
 
@@ -191,3 +194,18 @@ def test_a_failure_inside_the_attempt_ends_it_as_failed_and_changes_nothing(supp
     assert "Nothing was changed" in compaction.explanation
     assert history_digest(session) == before
     assert fresh(session).running is None
+
+
+def test_large_results_make_no_more_chunks_than_is_sent_of_them_as_the_preview_says(support_actor):
+    told = Story()
+    for turn in range(14):
+        told.user(f"Read log {turn}.").calls(f"c{turn}").result(f"c{turn}", words=f"line {turn} of the log\n" * 8_000).says(
+            f"Log {turn} is fine."
+        )
+    session = store_session(told.entries, window_override=2_000_000)
+    signals.refresh(session.pk)
+    preview = compact_preview(fresh(session))
+    compaction = compacted(support_actor, session)
+    assert compaction.status == Status.COMPLETED, compaction.explanation
+    assert preview.folded_tokens > 400_000
+    assert (compaction.chunk_count, preview.chunk_count) == (1, 1)
