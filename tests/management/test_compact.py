@@ -29,9 +29,19 @@ def compact(session, **options) -> tuple[str, str]:
     return out, err
 
 
-def test_it_tells_progress_while_it_happens_and_then_the_result():
+def test_it_tells_progress_while_it_happens_and_then_the_result(summaries, monkeypatch):
     session = long_session()
-    make_slow(session, delay_s=0.6)
+    make_slow(session)
+    looks: list[str] = []
+
+    def let_what_was_told_go_on(_seconds: float) -> None:
+        running = fresh(session).running
+        looks.append(running.phase if running is not None else "")
+        if looks[:-1].count("summarise"):  # between then and now it was looked at
+            summaries.let_all()
+        time.sleep(0.02)
+
+    monkeypatch.setattr("sessions_app.management.commands.compact.pause", let_what_was_told_go_on)
     out, err = compact(session, instructions="Keep the names.")
     assert out.startswith("#1 committed: ")
     assert "a1 requested" in err

@@ -78,4 +78,4 @@ def test_a_session_whose_agent_had_a_clock_ahead_of_ours_does_not_stay_at_work()
 
 @pytest.mark.django_db
 def test_the_database_tells_the_time():
-    assert abs(sweeper.database_time() - datetime.now(UTC)) < timedelta(seconds=5)
+    assert abs(sweeper.database_time() - datetime.now(UTC)) < timedelta(minutes=1)

@@ -10,10 +10,13 @@ from django.test import Client
 from project.celery import celery_app
 from sessions_app.models import Compaction, ImportRun
 from sessions_app.selectors import health
+from tests.services.compaction_scenes import PATIENCE_S
 
 
 @pytest.fixture(autouse=True)
-def fresh_answers() -> None:
+def fresh_answers(monkeypatch) -> None:
+    """Services that are well may take their time to say so."""
+    monkeypatch.setattr(health, "ANSWER_S", PATIENCE_S)
     health._services.forget()
 
 
