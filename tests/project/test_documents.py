@@ -140,6 +140,7 @@ def test_the_buttons_and_pages_that_are_named_are_there():
     assert [part for part in sorted(parts) if part not in said] == []
 
 
+@lru_cache
 def what_the_product_says() -> str:
     """All texts of the product's source: its strings, the words of its pages."""
     texts = []
