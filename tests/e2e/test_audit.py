@@ -6,6 +6,7 @@ from sessions_app.events import deferred, log
 from sessions_app.events.actors import Actor, system_actor
 from sessions_app.events.types import EventType
 from sessions_app.models import ActorKind, Event, EventResult
+from tests.e2e.watching import comes_true
 
 SWEEPER = system_actor("sweeper")
 ANA = Actor(kind=ActorKind.USER, id="1", name="ana", role="support", request_id="request-1", gesture_id="gesture-1", address="10.0.0.1")
@@ -53,7 +54,7 @@ def test_a_row_opens_in_place_and_its_address_can_be_shared(open_as, admin, even
     page.get_by_role("link", name="Policy changed").click()
     page.get_by_text("matches the content").wait_for()
     page.wait_for_url("**opened=**")
-    page.wait_for_function("document.activeElement.textContent === 'Policy changed'")
+    comes_true(page, "document.activeElement.textContent === 'Policy changed'")
     page.reload()
     page.get_by_text("“too long”").wait_for()
     page.get_by_role("link", name="Policy changed").click()

@@ -6,6 +6,7 @@ import pytest
 
 from sessions_app.demo import stories
 from sessions_app.models import Session
+from tests.e2e.watching import comes_true
 
 FOCUSED = "document.activeElement.textContent.trim()"
 
@@ -27,7 +28,7 @@ def test_a_decision_by_key_keeps_place_and_focus_and_others_see_it(open_as, supp
             break
     mine.keyboard.press("Enter")
     mine.locator(".fate--pinned").first.wait_for()
-    mine.wait_for_function(f"{FOCUSED}.startsWith('Unpin')")
+    comes_true(mine, f"{FOCUSED}.startsWith('Unpin')")
     theirs.locator(".fate--pinned").first.wait_for()
     theirs.locator("article.entry--user").first.get_by_role("button", name=re.compile("^Unpin")).wait_for()
     assert theirs.locator("article.entry--user").first.get_by_role("button", name=re.compile("^Unpin")).is_disabled()

@@ -4,6 +4,7 @@ from django.urls import reverse
 
 from sessions_app.demo import stories
 from sessions_app.services import search_index
+from tests.e2e.watching import comes_true
 
 
 def test_from_any_page_to_a_hit_and_on_to_the_next_by_keys(open_as, operator, bring, in_thread):
@@ -21,12 +22,12 @@ def test_from_any_page_to_a_hit_and_on_to_the_next_by_keys(open_as, operator, br
     page.wait_for_url(f"**/sessions/{session.pk}/**at=**")
     here = page.url
     page.keyboard.press("/")
-    page.wait_for_function("document.activeElement.id === 'find-text'")
+    comes_true(page, "document.activeElement.id === 'find-text'")
     page.keyboard.press("Escape")
-    page.wait_for_function("CSS.highlights.get('search')?.size > 0")
+    comes_true(page, "CSS.highlights.get('search')?.size > 0")
     pressed = "n" if page.locator("[data-key=n]").count() else "N"
     page.keyboard.press(pressed)
-    page.wait_for_function("here => location.href !== here", arg=here)
+    comes_true(page, "here => location.href !== here", here)
     assert "q=the" in page.url
 
 
@@ -39,7 +40,7 @@ def test_a_filter_applies_at_once_and_stands_in_the_address(open_as, operator, b
     page.wait_for_url("**role=user**")
     page.locator(".hit mark").first.wait_for()
     assert "agent=" not in page.url
-    page.wait_for_function("[...document.querySelectorAll('ol .hit__who')].every(who => who.innerText === 'user')")
+    comes_true(page, "[...document.querySelectorAll('ol .hit__who')].every(who => who.innerText === 'user')")
     assert page.locator("ol .hit__who").count() > 0
 
 

@@ -10,6 +10,7 @@ from sessions_app.events import log
 from sessions_app.events.actors import system_actor
 from sessions_app.events.types import EventType
 from sessions_app.models import Session
+from tests.e2e.watching import comes_true
 
 TITLES = ("Newest of all", "In the middle", "Oldest of all")
 
@@ -56,7 +57,7 @@ def focused(page) -> str:
 
 
 def rows_are(page, count: int) -> None:
-    page.wait_for_function("count => document.querySelectorAll('[data-row]').length === count", arg=count)
+    comes_true(page, "count => document.querySelectorAll('[data-row]').length === count", count)
 
 
 def test_j_and_k_move_from_row_to_row_and_enter_opens(page, sessions):
@@ -98,7 +99,7 @@ def test_a_row_changes_in_place_and_keeps_cursor_and_focus(page, sessions):
     page.keyboard.press("j")
     rename(sessions[0])
     page.get_by_role("link", name="Renamed meanwhile").wait_for()
-    page.wait_for_function("document.activeElement.textContent === 'Renamed meanwhile'")
+    comes_true(page, "document.activeElement.textContent === 'Renamed meanwhile'")
     page.locator("tr.is-cursor .status--working").wait_for()
     rows_are(page, 3)
 

@@ -6,6 +6,7 @@ import pytest
 
 from sessions_app.demo import stories
 from sessions_app.models import Session
+from tests.e2e.watching import comes_true
 
 SCRIPTED = {"summarisers": ["scripted", "extractive"]}
 FOCUSED = "document.activeElement.textContent.trim()"
@@ -21,7 +22,7 @@ def test_the_focus_stays_on_cancel_while_the_run_is_told_and_is_on_the_button_af
     page.goto(f"/sessions/{slow.pk}/")
     page.keyboard.press("c")
     page.get_by_role("dialog").wait_for()
-    page.wait_for_function("document.activeElement.name === 'instructions'")
+    comes_true(page, "document.activeElement.name === 'instructions'")
     page.get_by_role("dialog").get_by_role("button", name=re.compile("^Compact")).press("Enter")
     cancel = page.get_by_role("button", name="Cancel", exact=True)
     cancel.focus()
@@ -30,7 +31,7 @@ def test_the_focus_stays_on_cancel_while_the_run_is_told_and_is_on_the_button_af
     assert page.evaluate(FOCUSED) == "Cancel"
     page.keyboard.press("Enter")
     page.get_by_role("region", name=re.compile("^Result of compaction")).wait_for()
-    page.wait_for_function("document.activeElement.matches('#gauge a.compact')")
+    comes_true(page, "document.activeElement.matches('#gauge a.compact')")
 
 
 def test_a_generation_is_restored_from_the_ledger_after_it_was_reverted(open_as, support, slow, summaries):

@@ -9,6 +9,7 @@ import pytest
 from sessions_app.models import Entry, Session, Turn
 from sessions_app.providers import scripted_model
 from sessions_app.providers.scripted_model import ScriptedModel
+from tests.e2e.watching import comes_true
 from tests.services.compaction_scenes import wait_until
 
 PIECES_AT_ONCE = 12
@@ -48,8 +49,10 @@ def rest_of_answers(monkeypatch) -> Iterator[threading.Event]:
 
 
 def send(page, text: str) -> None:
-    page.get_by_label("Message").fill(text)
-    page.get_by_label("Message").press("Enter")
+    field = page.get_by_role("textbox", name="Message")  # what waits is labelled by this word as well
+    field.fill(text)
+    field.press("Enter")
+    comes_true(page, "document.querySelector('[data-composer] textarea').value === ''")  # the server has it
 
 
 def history(page):
@@ -97,7 +100,7 @@ def test_an_answer_is_stopped_and_what_had_come_of_it_stays(held, rest_of_answer
 
 
 def test_an_empty_message_is_not_sent_and_a_line_can_be_begun(held):
-    field = held.get_by_label("Message")
+    field = held.get_by_role("textbox", name="Message")
     field.press("Enter")
     assert not Turn.objects.exists()
     field.fill("One line")

@@ -11,6 +11,7 @@ from sessions_app.events.actors import system_actor
 from sessions_app.live import consumers
 from sessions_app.models import Session
 from sessions_app.services.watching import Watch
+from tests.e2e.watching import comes_true
 from tests.readers.rows import SESSION, answer, encode, prompt
 from tests.services.compaction_scenes import PATIENCE_S, wait_until
 
@@ -77,7 +78,7 @@ def test_a_reader_further_up_is_told_how_many_are_new_and_goes_there_when_asked(
     assert page.evaluate("scrollY") == before
     page.get_by_role("button", name="2 new entries").click()
     page.get_by_role("log").get_by_text("And another").wait_for()
-    page.wait_for_function("innerHeight + scrollY >= document.documentElement.scrollHeight - 200")
+    comes_true(page, "innerHeight + scrollY >= document.documentElement.scrollHeight - 200")
 
 
 def test_who_stands_at_the_newest_entry_follows(open_as, operator, agent):
@@ -87,19 +88,34 @@ def test_who_stands_at_the_newest_entry_follows(open_as, operator, agent):
     page.evaluate("scrollTo(0, document.documentElement.scrollHeight)")
     agent(answer, "b1", "The very last word " * 100)
     page.get_by_role("log").get_by_text("The very last word").wait_for()
-    page.wait_for_function("innerHeight + scrollY >= document.documentElement.scrollHeight - 5")
+    comes_true(page, "innerHeight + scrollY >= document.documentElement.scrollHeight - 5")
     assert not page.locator("[data-newer]").is_visible()
 
 
 def test_a_server_that_falls_silent_is_not_called_live(open_as, operator, agent, monkeypatch):
     monkeypatch.setattr(consumers, "BEAT_S", 3_600)
-    page = open_as(operator)
+    page, is_frozen = open_as(operator), False
+
+    def connect(socket) -> None:
+        if is_frozen:
+            socket.close(code=1012)
+        else:
+            socket.connect_to_server()
+
+    page.route_web_socket("**/ws/sessions/**", connect)
     page.clock.install()
     page.goto(address())
     page.get_by_text("Live", exact=True).first.wait_for()
+    is_frozen = True
     page.clock.fast_forward(27_000)
     page.clock.run_for(3_000)
     page.get_by_role("status").get_by_text("Connection lost", exact=False).wait_for()
-    page.clock.run_for(10_000)
-    page.get_by_role("status").get_by_text("this page has caught up").wait_for()
+    is_frozen = False
+
+    def has_caught_up() -> bool:
+        page.clock.run_for(1_000)
+        page.wait_for_timeout(200)  # in which the connection is made
+        return page.get_by_role("status").get_by_text("this page has caught up").count() > 0
+
+    wait_until(has_caught_up)
     page.get_by_text("Live", exact=True).first.wait_for()

@@ -1,6 +1,25 @@
-"""What no page of the product may do, whatever it shows: errors, refused resources, requests to strangers."""
+"""What no page of the product may do, whatever it shows: errors, refused resources, requests to strangers. And waiting for what it does."""
 
 from typing import Any
+
+from playwright.sync_api import Error
+
+from tests.services.compaction_scenes import wait_until
+
+
+def comes_true(page: Any, expression: str, given: object = None) -> None:
+    """Waits for an expression of the page. The driver's `wait_for_function` evaluates it inside, which the policy of our pages forbids."""
+
+    def is_so() -> bool:
+        page.wait_for_timeout(20)  # in which the driver hears of what happens
+        try:
+            return bool(page.evaluate(expression, given))
+        except Error as error:
+            if "context was destroyed" in str(error):  # it went on to another page
+                return False
+            raise
+
+    wait_until(is_so)
 
 
 class Watch:
