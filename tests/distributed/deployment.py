@@ -125,7 +125,7 @@ class Person:
         self.at = f"http://127.0.0.1:{process.port}"
 
     def get(self, path: str) -> str:
-        with self._opener.open(self.at + path, timeout=30) as answer:
+        with self._opener.open(self.at + path, timeout=PATIENCE_S) as answer:
             return str(answer.read().decode())
 
     def post(self, path: str, **fields: str) -> str:
@@ -146,7 +146,7 @@ class Person:
 
     def _send(self, path: str, body: bytes, kind: str) -> str:
         request = urllib.request.Request(self.at + path, body, {"Content-Type": kind, "Referer": self.at + path, "Origin": self.at})
-        with self._opener.open(request, timeout=30) as answer:
+        with self._opener.open(request, timeout=PATIENCE_S) as answer:
             return str(answer.read().decode())
 
 
@@ -200,7 +200,7 @@ class Deployment:
     def run(self, *arguments: str) -> str:
         """`manage.py` with these arguments: what it said. Raises when it failed."""
         command = [sys.executable, str(ROOT / "manage.py"), *arguments]
-        done = subprocess.run(command, env=self.environment, capture_output=True, text=True, timeout=120, check=False, cwd=ROOT)
+        done = subprocess.run(command, env=self.environment, capture_output=True, text=True, timeout=PATIENCE_S, check=False, cwd=ROOT)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
@@ -221,11 +221,11 @@ class Deployment:
 
     def query(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
         """Rows of the database. Raises `psycopg.OperationalError` while it is away."""
-        with psycopg.connect(f"host=127.0.0.1 port={self.postgres.port} user=postgres connect_timeout=5") as connection:
+        with psycopg.connect(f"host=127.0.0.1 port={self.postgres.port} user=postgres connect_timeout=60") as connection:
             return connection.execute(statement, values).fetchall()
 
     def change(self, statement: str, *values: object) -> None:
-        with psycopg.connect(f"host=127.0.0.1 port={self.postgres.port} user=postgres connect_timeout=5") as connection:
+        with psycopg.connect(f"host=127.0.0.1 port={self.postgres.port} user=postgres connect_timeout=60") as connection:
             connection.execute(statement, values)
 
     def held_session(self) -> str:

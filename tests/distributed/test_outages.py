@@ -12,7 +12,7 @@ from tests.readers.rows import encode, prompt
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.timeout(300),
+    pytest.mark.timeout(600),
     pytest.mark.skipif(not (POSTGRES and REDIS), reason="PostgreSQL's and Redis' servers are not installed here."),
 ]
 needs_rabbitmq = pytest.mark.skipif(not RABBITMQ.exists(), reason="RabbitMQ is not installed here.")

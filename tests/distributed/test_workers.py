@@ -17,7 +17,7 @@ from tests.distributed.processes import PATIENCE_S
 from tests.readers.rows import SESSION, encode, prompt
 from tests.services.compaction_scenes import fresh, long_session, set_policy, steps_of, wait_until
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 POOLS = ["prefork", "threads"]
 
 

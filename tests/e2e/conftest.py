@@ -30,7 +30,7 @@ ARGUMENTS = [
     "--disable-component-update",
     "--disable-sync",
 ]
-PATIENCE_MS = 30_000
+PATIENCE_MS = 60_000
 """A busy machine takes its time; what never comes is waited for no longer than this."""
 
 

@@ -13,7 +13,7 @@ from sessions_app.models import Compaction, Event, Lease, Session
 from sessions_app.services.compactions.request import request
 from tests.services.compaction_scenes import fresh, history_digest, long_session, set_policy, steps_of, wait_until
 
-pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True), pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True), pytest.mark.timeout(400)]
 SESSIONS = 50
 
 
