@@ -22,6 +22,9 @@ COVERED, ABOUT = 0.8, 0.6
 """How much of a to-do's words a step must hold, and of the step's own words must be the to-do's, for both to be the same."""
 
 MAX_NOTED = 3
+MOST_RECENT = 50
+"""Requests that are looked for by their words; older ones are known by their position."""
+
 _NEXT_TOKENS = 150
 _CALLED_FOR = (Section.PENDING, Section.NEXT)
 _BULLET = re.compile(r"^\s*(?:[-*•+]|\d{1,3}[.)])\s+")
@@ -122,8 +125,9 @@ def _same(said: str, ran: str) -> bool:
 def _answered(state: MechanicalState, named: set[int], body: str) -> Iterable[UserMessage]:
     """The answered requests that a section names by their position, or says once more."""
     said = content_words(body)
-    for message in state.user_messages:
-        if message.answered_index is None:
+    recent_from = len(state.user_messages) - MOST_RECENT
+    for place, message in enumerate(state.user_messages):
+        if message.answered_index is None or (place < recent_from and message.index not in named):
             continue
         if message.index in named:
             yield message
