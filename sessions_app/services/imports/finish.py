@@ -48,6 +48,7 @@ def finish(*, actor: Actor, writer: SourceWriter, reading: SourceReading, file: 
                 _signal(lane)
                 tell_imported(actor, lane)
         with write_turn(), transaction.atomic(savepoint=not is_short):
+            writer.hold_still()
             complete_main(main, reading.facts(), report)
             complete_source(writer.source, file, report, reading.agent_calls(), notes)
             _signal(main)

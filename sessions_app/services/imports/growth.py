@@ -27,7 +27,7 @@ from sessions_app.services.imports.finish import (
 )
 from sessions_app.services.imports.identity import project_of
 from sessions_app.services.imports.lanes import Lane
-from sessions_app.services.imports.outcomes import SourceOutcome, SourceState
+from sessions_app.services.imports.outcomes import OvertakenError, SourceOutcome, SourceState
 from sessions_app.services.imports.sources import tail_hash
 from sessions_app.services.imports.whole_lines import UpTo
 from sessions_app.services.imports.writer import SourceWriter
@@ -81,7 +81,7 @@ class OpenSource:
                 self._writer.add(record)
             with transaction.atomic():
                 self._settle(file)
-        except IntegrityError:
+        except (IntegrityError, OvertakenError):
             return None  # a compaction wrote its divider, or another import was at the same session
         return self._outcome(label)
 

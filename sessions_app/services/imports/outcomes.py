@@ -43,6 +43,10 @@ class ImportStoppedError(Exception):
     """Somebody cancelled the import. What was stored stays, and the next import goes on from there."""
 
 
+class OvertakenError(Exception):
+    """Somebody else wrote to the session meanwhile. Nothing of the batch was stored; the source is to be read anew."""
+
+
 class NoSessionError(ImportFailedError):
     """A file that is no session of a known format. In a folder that is no failure."""
 

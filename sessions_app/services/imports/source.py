@@ -1,6 +1,8 @@
 """One source from its bytes to a complete session."""
 
 import os
+import random
+import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -23,6 +25,7 @@ from sessions_app.services.imports.outcomes import (
     ImportFailedError,
     ImportStoppedError,
     NoSessionError,
+    OvertakenError,
     SourceOutcome,
     SourceState,
     database_sentence,
@@ -30,6 +33,9 @@ from sessions_app.services.imports.outcomes import (
 from sessions_app.services.imports.repeating import may_repeat
 from sessions_app.services.imports.whole_lines import UpTo
 from sessions_app.services.imports.writer import SourceWriter
+
+TRIES = 6
+PAUSE_S = 0.2
 
 Progress = Callable[[int, int], None]
 """Called with (bytes read, bytes in all) after every batch."""
@@ -64,16 +70,8 @@ def import_source(
             file = opened if until is None else cast("BinaryIO", UpTo(opened, until))
             job = SourceImport(actor, file, path, label, is_staged=is_staged, progress=progress, cancelled=cancelled)
             job.keep, job.kind = keep, kind
-            try:
-                with unmapped(job.size):
-                    return job.run()
-            except IntegrityError:
-                # Somebody else wrote to the session: a compaction its divider, or another import. Once more, from what is there now.
-                return job.run()
-            except (OperationalError, InterfaceError) as error:
-                if not may_repeat(error):
-                    raise
-                return job.run()
+            with unmapped(job.size):
+                return _run(job)
     except NoSessionError as error:
         return SourceOutcome(name=label, state=SourceState.SKIPPED, error=str(error))
     except ImportFailedError as error:
@@ -81,7 +79,7 @@ def import_source(
     except ImportStoppedError:
         note = "It was cancelled. What was read so far is kept, hidden, and the next import of this file goes on from there."
         return SourceOutcome(name=label, state=SourceState.CANCELLED, error=note)
-    except IntegrityError:
+    except (IntegrityError, OvertakenError):
         text = "Another import of the same session is under way. Nothing of this one was kept; repeat it when the other is done."
         return SourceOutcome(name=label, state=SourceState.FAILED, error=text, may_retry=True)
     except (DatabaseError, InterfaceError) as error:
@@ -89,6 +87,19 @@ def import_source(
     except OSError as error:
         text = f"The file can't be read ({error.strerror or error}). Nothing was changed; check that it exists and may be read."
         return SourceOutcome(name=label, state=SourceState.FAILED, error=text)
+
+
+def _run(job: "SourceImport") -> SourceOutcome:
+    """Runs it, anew from what is there then where somebody else wrote to the session: a compaction its divider, or another import."""
+    for number in range(1, TRIES):
+        try:
+            return job.run()
+        except (IntegrityError, OvertakenError):
+            time.sleep(random.uniform(0, PAUSE_S) * number)  # noqa: S311  two that wait must not wait alike
+        except (OperationalError, InterfaceError) as error:
+            if not may_repeat(error):
+                raise
+    return job.run()
 
 
 class SourceImport:
@@ -144,6 +155,7 @@ class SourceImport:
     def _place(self, reader: Reader, reading: SourceReading, known: SourceFile | None) -> tuple[Session, SourceFile | None, SourceState]:
         """Where the file belongs: to the session of its path if it goes on where that one ended, else to the one it names."""
         if known is not None:
+            known = sources.when_still(known, self.cancelled)
             state = sources.compare(self.file, self.size, known)
             if state is not SourceState.REWRITTEN:
                 return known.session, known, state
@@ -154,7 +166,10 @@ class SourceImport:
             parent = identity.parent_of(reader.name, who)
             made = identity.make(key, agent=reader.name, title=Path(self.reader_path).stem, kind=self.kind, parent=parent)
             return made, None, SourceState.NEW
-        stored = session.source_files.order_by("-version", "-imported_at").first()
+        stored = session.source_files.select_related("session").order_by("-version", "-imported_at").first()
+        if stored is not None:
+            stored = sources.when_still(stored, self.cancelled)
+            session = stored.session
         return session, stored, sources.compare(self.file, self.size, stored)
 
     def _reader(self) -> Reader:
@@ -177,7 +192,7 @@ class SourceImport:
         source.path = self.path
         lanes = _LaneOpener(session, source, agent=reader.name, kind=self.kind)
         self.file.seek(0)
-        writer = SourceWriter(actor=self.actor, source=source, reading=reading, open_lane=lanes, framer=Framer(start=start))
+        writer = SourceWriter(actor=self.actor, source=source, reading=reading, open_lane=lanes, framer=Framer(start=start), follows=stored)
         writer.lane("")
         for record in reading:
             if writer.add(record):

@@ -2,7 +2,8 @@
 
 import hashlib
 import os
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
@@ -12,11 +13,13 @@ from sessions_app import prepared
 from sessions_app.models import Record, RecordFrame, Session, SourceFile
 from sessions_app.selectors.raw_page import source_bytes
 from sessions_app.services.imports.find import open_file
-from sessions_app.services.imports.outcomes import ImportFailedError, SourceOutcome, SourceState
+from sessions_app.services.imports.outcomes import ImportFailedError, OvertakenError, SourceOutcome, SourceState
 
 TAIL_BYTES = 65_536
 _BLOCK = 1 << 20
 _LOOKED_AT = ("path", "size", "mtime_ns", "tail_hash", "is_complete", "session__title", "session__entry_count")
+STILL_S = 2.0
+LOOK_S = 0.1
 _LOOKUP = 500  # paths that one query asks for
 
 
@@ -104,6 +107,29 @@ def _stored_prefix_hash(stored: SourceFile, size: int) -> bytes:
     return digest.digest()
 
 
+def is_changed(source: SourceFile | None, session: Session) -> bool:
+    """Whether a stored source is another by now than this row says; of none, whether the session has one."""
+    if source is None:
+        return prepared.exists(SourceFile, session_id=session.pk)
+    now = prepared.find(SourceFile, ("size", "record_count"), id=source.pk)
+    return now is None or tuple(now) != (source.size, source.record_count)
+
+
+def when_still(stored: SourceFile, cancelled: Callable[[], bool]) -> SourceFile:
+    """The source once nobody fills it any more: it is complete, or did not grow for `STILL_S` seconds, since its import was cut off."""
+    until = time.monotonic() + STILL_S
+    while not stored.is_complete and time.monotonic() < until and not cancelled():
+        time.sleep(LOOK_S)
+        before = stored.size, stored.record_count
+        now = SourceFile.objects.filter(pk=stored.pk).select_related("session").first()
+        if now is None:
+            break
+        stored = now
+        if (stored.size, stored.record_count) != before:
+            until = time.monotonic() + STILL_S
+    return stored
+
+
 def open_source_row(session: Session, path: str, state: SourceState, stored: SourceFile | None, reader: tuple[str, int]) -> SourceFile:
     """The row that the import fills: the stored one where the file only grew, else a new version, which is not stored yet."""
     name, version = reader
@@ -123,6 +149,9 @@ def cut_last_frame(source: SourceFile, file: BinaryIO) -> int:
         return 0
     digest = prefix_hash(file, last.offset)
     with transaction.atomic():
+        Session.objects.select_for_update(of=("self",), no_key=True).get(pk=source.session_id)
+        if is_changed(source, source.session):
+            raise OvertakenError
         last.delete()
         Record.objects.filter(source_file=source, offset__gte=last.offset).delete()
         source.record_count = Record.objects.filter(source_file=source).count()

@@ -12,12 +12,14 @@ from sessions_app.engine.entries import Part
 from sessions_app.events import log
 from sessions_app.events.actors import Actor
 from sessions_app.events.types import EventType
-from sessions_app.models import Blob, Entry, Record, RecordFrame, SourceFile
+from sessions_app.models import Blob, Entry, Record, RecordFrame, Session, SourceFile
 from sessions_app.readers.base import ParsedEntry, SourceReading
 from sessions_app.readers.base import Record as ParsedRecord
 from sessions_app.services.imports.bulk import BulkInsert, id_value
 from sessions_app.services.imports.frames import Framer
 from sessions_app.services.imports.lanes import ENTRY_FIELDS, Lane
+from sessions_app.services.imports.outcomes import OvertakenError
+from sessions_app.services.imports.sources import is_changed
 from sessions_app.services.write_turns import write_turn
 
 BATCH_BYTES = 1_000_000
@@ -33,13 +35,21 @@ _ENTRIES = BulkInsert(Entry, ENTRY_FIELDS)
 class SourceWriter:
     """Turns the records of one source into rows. One transaction per batch, about 20 ms of writing each.
 
-    `open_lane` gives the lane of a child key ("" is the session itself).
+    `open_lane` gives the lane of a child key ("" is the session itself). `follows`: the version of the source that a new one comes after.
     """
 
     def __init__(
-        self, *, actor: Actor, source: SourceFile, reading: SourceReading, open_lane: Callable[[str], Lane], framer: Framer
+        self,
+        *,
+        actor: Actor,
+        source: SourceFile,
+        reading: SourceReading,
+        open_lane: Callable[[str], Lane],
+        framer: Framer,
+        follows: SourceFile | None = None,
     ) -> None:
         self.source = source
+        self._follows = follows
         self.lanes: dict[str, Lane] = {}
         self.bytes_seen = 0
         self._actor = actor
@@ -131,6 +141,7 @@ class SourceWriter:
         if not self._is_held:
             return
         with write_turn(), transaction.atomic(savepoint=savepoint):
+            self.hold_still()
             for lane in self.lanes.values():
                 self._save_counters(lane)
             prepared.save(self.source, size=self.bytes_seen, record_count=self._ordinal, content_hash=self._framer.hash.digest())
@@ -144,6 +155,23 @@ class SourceWriter:
             self._announce(is_last=is_last)
         self._records, self._frames, self._blobs, self._entries, self._is_held = [], [], {}, [], False
         self._reading.mark_written()
+
+    def hold_still(self) -> None:
+        """Locks what the import goes on from until the caller's transaction ends. Raises `OvertakenError` where it is another by now.
+
+        Two that import files of one session at the same time would both add what neither saw.
+        """
+        main = self.lane("").session
+        if main._state.adding:
+            return  # its key is unique: of two that make it, one is refused
+        grown = {lane.session.pk: lane.session for lane in self.lanes.values() if lane.next_index != lane.session.entry_count}
+        stored = {main.pk: main} | {pk: session for pk, session in grown.items() if not session._state.adding}
+        rows = Session.objects.select_for_update(of=("self",), no_key=True).filter(pk__in=stored).order_by("pk")
+        now = {pk: (count, bytes(head)) for pk, count, head in rows.values_list("pk", "entry_count", "head_hash")}
+        if any(now.get(pk) != (session.entry_count, bytes(session.head_hash)) for pk, session in stored.items() if pk in grown):
+            raise OvertakenError
+        if is_changed(self._follows if self.source._state.adding else self.source, main):
+            raise OvertakenError
 
     def _insert_new(self) -> None:
         """Inserts new sessions and the source, with all that is known of them by now."""
