@@ -35,6 +35,7 @@ session_urls = [
     path("entries/<int:index>/exclude/", overrides.entry_decide, {"decision": "exclude"}, name="entry-exclude"),
     path("entries/<int:index>/include/", overrides.entry_decide, {"decision": "include"}, name="entry-include"),
     path("entries/<int:index>/raw/", raw.entry_raw, name="entry-raw"),
+    path("entries/<int:index>/parts/", history.entry_parts, name="entry-parts"),
     path("entries/<int:index>/parts/<int:position>/text/", history.part_text, name="part-text"),
     path("entries/<int:index>/parts/<int:position>/image/", history.part_image, name="part-image"),
     path("children/<str:call_id>/", history.child_entries, name="session-children"),

@@ -13,7 +13,7 @@ from sessions_app.rendering.entry_parts import part_views
 from sessions_app.rendering.templates import rendered
 from sessions_app.selectors.history_window import Detail, HistoryItem
 
-RENDERER_VERSION = 5
+RENDERER_VERSION = 6
 """Part of every key: raise it when the markup of an entry changes."""
 
 KEEP_S = 24 * 3600
@@ -37,8 +37,13 @@ def bodies(session_id: uuid.UUID, items: tuple[HistoryItem, ...], detail: Detail
 
 
 def _body(session_id: uuid.UUID, item: HistoryItem, detail: Detail) -> SafeString:
-    context = {"views": part_views(session_id, item, detail), "item": item, "shows_output": detail is Detail.EVERYTHING}
-    return rendered("components/entry_body.html", context)
+    return rendered("components/entry_body.html", body_context(session_id, item, detail))
+
+
+def body_context(session_id: uuid.UUID, item: HistoryItem, detail: Detail, start: int = 0) -> dict[str, object]:
+    """What the template of a body is filled with, from the part `start` on."""
+    views, more = part_views(session_id, item, detail, start)
+    return {"views": views, "more": more, "item": item, "shows_output": detail is Detail.EVERYTHING}
 
 
 def _key(session_id: uuid.UUID, item: HistoryItem, detail: Detail) -> str:

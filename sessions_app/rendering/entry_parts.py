@@ -1,8 +1,9 @@
 """The parts of an entry, prepared for its template: texts, thinking, cards of calls with their results, images."""
 
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import orjson
@@ -24,8 +25,12 @@ from sessions_app.selectors.history_window import Detail, HistoryItem, SubAgent
 INLINE_CHARS = 4_000
 """Longer texts are cut here; the rest is one press away."""
 
+MOST_PARTS = 50
+"""So many parts of an entry are shown at once; the rest is one press away. A message may hold thousands of calls."""
+
 OUTPUT_LINES = 14
 QUIET_LINES = 3
+_SAID = (PartKind.RESULT, PartKind.TEXT)
 IMAGE_TYPES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 
 
@@ -89,16 +94,50 @@ class CardView:
 
 
 PartView = tuple[str, object]
+Placed = tuple[int, Part]
+"""A part with its position in its entry."""
 
 
-def part_views(session_id: uuid.UUID, item: HistoryItem, detail: Detail) -> list[PartView]:
-    """Pairs of a kind (`text`, `summary`, `card`, `image`) and its view, in the order of the entry's parts."""
+@dataclass(frozen=True)
+class MoreParts:
+    """The parts of an entry that are not shown yet."""
+
+    count: int
+    url: str
+
+
+class _Answers:
+    """What the results of an entry's calls say, by call. Each is looked at once: thousands of calls may share an entry."""
+
+    def __init__(self, results: Iterable[HistoryItem]) -> None:
+        self._results: dict[str, list[HistoryItem]] = {}
+        self._texts: dict[tuple[int, str], list[Placed]] = {}
+        self._all = tuple(results)
+        for result in self._all:
+            for call_id in dict.fromkeys(result.call_ids):
+                self._results.setdefault(call_id, []).append(result)
+            for position, part in enumerate(result.entry.parts):
+                if part.kind in _SAID:
+                    self._texts.setdefault((result.index, part.call_id), []).append((position, part))
+
+    def results_of(self, call_id: str) -> Sequence[HistoryItem]:
+        return self._results.get(call_id, ()) if call_id else self._all
+
+    def texts_of(self, result: HistoryItem, call_id: str) -> list[Placed]:
+        """The texts of a result that answer a call, or say of none which they answer."""
+        named = self._texts.get((result.index, call_id), []) if call_id else []
+        return sorted([*self._texts.get((result.index, ""), []), *named], key=lambda placed: placed[0])
+
+
+def part_views(session_id: uuid.UUID, item: HistoryItem, detail: Detail, start: int = 0) -> tuple[list[PartView], MoreParts | None]:
+    """Pairs of a kind (`text`, `summary`, `card`, `image`) and its view, in the order of the entry's parts; and what is left."""
     if item.entry.kind is Kind.RESULT:
-        return [("card", _lone_result(session_id, item, detail))]
+        return [("card", _lone_result(session_id, item, detail))], None
     views: list[PartView] = []
-    for position, part in enumerate(item.entry.parts):
+    answers = _Answers(item.results)
+    for position, part in islice(enumerate(item.entry.parts), start, start + MOST_PARTS):
         if part.kind is PartKind.CALL:
-            views.append(("card", _card(session_id, item, part, detail)))
+            views.append(("card", _card(session_id, item, part, answers, detail)))
         elif part.kind in (PartKind.IMAGE, PartKind.DOCUMENT):
             views.append(("image", _image(session_id, item.index, position, part)))
         elif part.kind is PartKind.RESULT:
@@ -107,7 +146,13 @@ def part_views(session_id: uuid.UUID, item: HistoryItem, detail: Detail) -> list
             views.append(("summary", section_views(part.text)))
         else:
             views.append(("text", _text(session_id, item, position, part, kind=_text_kind(item, part))))
-    return views
+    return views, _more(session_id, item, detail, start + MOST_PARTS)
+
+
+def _more(session_id: uuid.UUID, item: HistoryItem, detail: Detail, start: int) -> MoreParts | None:
+    left = len(item.entry.parts) - start
+    address = f"{reverse('entry-parts', args=[session_id, item.index])}?start={start}"
+    return MoreParts(left, address if detail is Detail.EVERYTHING else f"{address}&detail={detail.value}") if left > 0 else None
 
 
 def text_url(session_id: uuid.UUID, index: int, position: int) -> str:
@@ -143,14 +188,15 @@ def _image(session_id: uuid.UUID, index: int, position: int, part: Part) -> Imag
     )
 
 
-def _card(session_id: uuid.UUID, item: HistoryItem, part: Part, detail: Detail) -> CardView:
+def _card(session_id: uuid.UUID, item: HistoryItem, part: Part, answers: _Answers, detail: Detail) -> CardView:
     arguments = tools.arguments_of(part.text)
-    results = [result for result in item.results if not part.call_id or part.call_id in result.call_ids]
+    results = answers.results_of(part.call_id)
     annex = {**item.annex, **{key: value for result in results for key, value in result.annex.items()}}
-    outputs = tuple(view for result in results for view in _outputs(session_id, result, part, detail))
+    said = [(result, answers.texts_of(result, part.call_id)) for result in results]
+    outputs = tuple(view for result, texts in said for view in _outputs(session_id, result, texts, part.name, detail))
     diffs = tools.diffs_of(arguments, annex)
     body = tuple(diff_html(diff, label=f"Diff of {tools.subject_of(arguments)[:120]}") for diff in diffs)
-    state, state_words = _state(results, annex, part)
+    state, state_words = _state(said, annex, part)
     what = tools.subject_of(arguments)
     if "\n" in what.strip() and not diffs:
         body = (_command(what),)
@@ -175,7 +221,8 @@ def _card(session_id: uuid.UUID, item: HistoryItem, part: Part, detail: Detail) 
 def _lone_result(session_id: uuid.UUID, item: HistoryItem, detail: Detail) -> CardView:
     """A result whose call stands outside the window, or nowhere."""
     part = item.entry.parts[0] if item.entry.parts else Part(kind=PartKind.RESULT)
-    state, state_words = _state([item], item.annex, part)
+    texts = [(position, part) for position, part in enumerate(item.entry.parts) if part.kind in _SAID]
+    state, state_words = _state([(item, texts)], item.annex, part)
     return CardView(
         icon=tools.icon_of(part.name),
         name=first_line(part.name, 60) or "result",
@@ -187,27 +234,24 @@ def _lone_result(session_id: uuid.UUID, item: HistoryItem, detail: Detail) -> Ca
         removed=0,
         body=(),
         arguments=None,
-        outputs=tuple(_outputs(session_id, item, None, detail)),
+        outputs=tuple(_outputs(session_id, item, texts[:MOST_PARTS], "", detail)),
         sub_agents=(),
         tokens=item.entry.tokens,
         raw_url=reverse("entry-raw", args=[session_id, item.index]) if item.has_record else "",
     )
 
 
-def _outputs(session_id: uuid.UUID, result: HistoryItem, call: Part | None, detail: Detail) -> Iterator[OutputView]:
-    """One view for each text of a result; its images belong to the first."""
-    name = call.name if call else ""
-    images = tuple(
-        _image(session_id, result.index, position, part)
-        for position, part in enumerate(result.entry.parts)
-        if part.kind in (PartKind.IMAGE, PartKind.DOCUMENT)
-    )
-    texts = [(position, part) for position, part in enumerate(result.entry.parts) if part.kind in (PartKind.RESULT, PartKind.TEXT)]
-    wanted = [(position, part) for position, part in texts if call is None or part.call_id in ("", call.call_id)]
+def _outputs(session_id: uuid.UUID, result: HistoryItem, wanted: Sequence[Placed], name: str, detail: Detail) -> Iterator[OutputView]:
+    """One view for each of the wanted texts of a result; its images belong to the first. `name`: of the tool, where it is known."""
+    images = tuple(_image(session_id, result.index, position, part) for position, part in islice(_pictures(result), MOST_PARTS))
     for number, (position, part) in enumerate(wanted):
         yield _output(session_id, result, position, part, name or part.name, detail, images if number == 0 else ())
     if images and not wanted:
         yield _output(session_id, result, 0, Part(kind=PartKind.RESULT), name, detail, images)
+
+
+def _pictures(result: HistoryItem) -> Iterator[Placed]:
+    return ((position, part) for position, part in enumerate(result.entry.parts) if part.kind in (PartKind.IMAGE, PartKind.DOCUMENT))
 
 
 def _output(
@@ -233,16 +277,23 @@ def _output(
     )
 
 
-def _state(results: Iterable[HistoryItem], annex: dict[str, Any], part: Part) -> tuple[str, str]:
-    """The state of a call and its word: an exit status where the source tells one, else whether the result was an error."""
-    answered = list(results)
-    if not answered:
+def _state(said: Sequence[tuple[HistoryItem, Sequence[Placed]]], annex: dict[str, Any], part: Part) -> tuple[str, str]:
+    """The state of a call and its word: an exit status where the source tells one, else whether its result was an error.
+
+    `said`: its results, each with what it says to this call.
+    """
+    if not said:
         return "unanswered", "no result"
     code = _number(annex, "exit_code", "exitCode", "exit_status")
-    failed = any(result.is_error or any(given.is_error for given in result.entry.parts) for result in answered) or part.is_error
+    failed = any(_is_error(result, texts) for result, texts in said) or part.is_error
     if code is not None and (code != 0 or not failed):
         return ("failed" if code else "ok"), f"exit {code}"
     return ("failed", "error") if failed else ("ok", "ok")
+
+
+def _is_error(result: HistoryItem, texts: Sequence[Placed]) -> bool:
+    # The mark of a row that answers several calls says that one of them failed; which, say its parts.
+    return any(part.is_error for _, part in texts) or (result.is_error and len(set(result.call_ids)) <= 1)
 
 
 def _number(annex: dict[str, Any], *keys: str) -> int | None:

@@ -1,6 +1,7 @@
 """The messages of a window as a provider gets them, with the entry that each part comes from."""
 
 import uuid
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import msgspec
@@ -17,6 +18,8 @@ from sessions_app.rendering.plain import clip, plain_html
 from sessions_app.selectors.history import Block, HistoryPage
 
 PART_CHARS = 1_500
+MOST_PARTS = 300
+"""So many parts of a message are shown: more than a window of ordinary entries has, less than one message may hold."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +32,7 @@ class SentPart:
     html: SafeString | None
     is_code: bool
     sections: tuple[SectionView, ...] = ()
+    is_rest: bool = False  # it stands for the parts that are not shown
 
 
 @dataclass(frozen=True)
@@ -60,10 +64,15 @@ def sent_messages(
 ) -> list[SentMessage]:
     """The messages, ready for their template. Numbers of entries before `boundary` in a block of ours lead to them."""
     known = boundary if block is not None and block.lineage is Lineage.CONSOLE else 0
-    return [
-        SentMessage(message.role.value, message.tokens, tuple(_sent(session_id, part, message.role, known) for part in message.parts))
-        for message in messages
-    ]
+    return [SentMessage(message.role.value, message.tokens, tuple(_parts(session_id, message, known))) for message in messages]
+
+
+def _parts(session_id: uuid.UUID, message: ViewMessage, known: int) -> Iterator[SentPart]:
+    for part in message.parts[:MOST_PARTS]:
+        yield _sent(session_id, part, message.role, known)
+    left = len(message.parts) - MOST_PARTS
+    if left > 0:
+        yield SentPart(None, "", f"{left:,} more parts, sent but not shown here", None, is_code=False, is_rest=True)
 
 
 def _sent(session_id: uuid.UUID, part: ViewPart, role: Role, known: int) -> SentPart:

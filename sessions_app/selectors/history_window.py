@@ -125,6 +125,12 @@ def child_window(parent_id: uuid.UUID, call_id: str, *, start: int = 0) -> tuple
     return child, entry_window(child.pk, WindowPlace(start=start))
 
 
+def item_with_results(session_id: uuid.UUID, index: int) -> HistoryItem | None:
+    """One entry with the results of its calls, as far as they stand in a window from it on; None where there is no such entry."""
+    items = entry_window(session_id, WindowPlace(start=index)).items
+    return items[0] if items and items[0].index == index else None
+
+
 def read_items(session_id: uuid.UUID, indexes: list[int]) -> list[HistoryItem]:
     """Some entries by their indexes, in order, without results of their calls; one query."""
     return [_item(row) for row in _columns(EntryRow.objects.filter(session_id=session_id, index__in=indexes)).order_by("index")]

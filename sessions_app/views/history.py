@@ -14,11 +14,12 @@ from sessions_app.models import Session
 from sessions_app.permissions import Action
 from sessions_app.rendering import part_html
 from sessions_app.rendering.bands import child_bands, lay_out
+from sessions_app.rendering.entry_html import body_context
 from sessions_app.rendering.minimap import marks_svg
 from sessions_app.rendering.model_view import problems_of, sent_messages, window_messages
 from sessions_app.selectors import parts
 from sessions_app.selectors.history import HistoryPage, Layout, history_page
-from sessions_app.selectors.history_window import child_window
+from sessions_app.selectors.history_window import child_window, item_with_results
 from sessions_app.selectors.outline import decided, minimap, outline
 from sessions_app.services.access import record_view
 from sessions_app.views.history_links import history_links
@@ -53,6 +54,19 @@ def entry_permalink(request: PageRequest, session_id: uuid.UUID, index: int) -> 
     """Where an entry stands in the canonical history, whatever window that is."""
     _read(request, session_id)
     return redirect(f"{reverse('session-detail', args=[session_id])}?layout=canonical&at={index}#e{index}")
+
+
+@require_safe
+def entry_parts(request: PageRequest, session_id: uuid.UUID, index: int) -> HttpResponse:
+    """Some more parts of an entry that has many, from `start` on."""
+    session = _read(request, session_id)
+    item = item_with_results(session.pk, index)
+    if item is None:
+        raise Http404
+    start = PlaceForm(request.GET).place("start") or 0
+    context = body_context(session.pk, item, HistoryForm(request.GET).options().detail, start)
+    context |= {"session_id": session.pk, "title": session.title, "start": start}
+    return render_page(request, "sessions/entry_parts.html", context, partial="components/entry_body.html")
 
 
 @require_safe

@@ -8,6 +8,8 @@ from django.urls import reverse
 from sessions_app.engine.entries import Checkpoint, Part, Segment, SyntheticMessage
 from sessions_app.engine.terms import Kind, Lineage, PartKind, Role, SegmentKind
 from sessions_app.models import Blob, Event, Session, SessionRelation
+from sessions_app.rendering.entry_parts import MOST_PARTS
+from sessions_app.rendering.model_view import MOST_PARTS as MOST_SENT
 from sessions_app.services.compactions.request import request
 from sessions_app.services.compactions.run import run_compaction
 from tests.engine.histories import Story, entry, text
@@ -267,3 +269,36 @@ def test_a_call_that_is_carried_with_its_result_is_shown_once(operator_page):
     store_checkpoint(session, Checkpoint(generation=1, lineage=Lineage.CONSOLE, segments=plan, boundary_index=4))
     html = page(operator_page, session)
     assert (html.count("carried, from 1"), html.count("carried, from 2")) == (1, 1)
+
+
+MANY = 3_000
+
+
+@pytest.fixture
+def many_calls() -> Session:
+    """A session in which one message makes thousands of calls, whose results are one row; of them number 7 is an error."""
+    calls = [Part(kind=PartKind.CALL, name="Bash", call_id=f"c{number}", text=f'{{"command": "echo {number}"}}') for number in range(MANY)]
+    results = [Part(kind=PartKind.RESULT, call_id=f"c{number}", text=f"out {number}", is_error=number == 7) for number in range(MANY)]
+    story = Story().user("Many at once").add(Role.ASSISTANT, Kind.CALL, *calls).add(Role.TOOL, Kind.RESULT, *results).says("Done.")
+    return store_session(story.entries)
+
+
+@pytest.mark.parametrize("layout", ["canonical", "split"])
+def test_of_thousands_of_calls_in_one_message_a_page_shows_the_first_and_leads_to_the_rest(operator_page, many_calls, layout):
+    html = page(operator_page, many_calls, f"?layout={layout}")
+    assert html.count('class="call__head"') == MOST_PARTS
+    assert html.count("out 7<") == 1
+    assert html.count("is-failed") == 1
+    assert f"{MANY - MOST_PARTS:,} more parts of this entry" in html
+    rest = operator_page.get(f"{reverse('entry-parts', args=[many_calls.pk, 1])}?start={MANY - 3}", headers=FRAGMENT).content.decode()
+    assert rest.count('class="call__head"') == 3
+    assert f"out {MANY - 1}<" in rest
+    assert "more part" not in rest
+    assert "<html" in operator_page.get(f"{reverse('entry-parts', args=[many_calls.pk, 1])}?start=50").content.decode()
+    assert operator_page.get(reverse("entry-parts", args=[many_calls.pk, 99])).status_code == 404
+
+
+def test_the_model_view_says_how_many_parts_of_a_message_it_leaves_out(operator_page, many_calls):
+    html = page(operator_page, many_calls, "?layout=view")
+    assert html.count(f"{MANY - MOST_SENT:,} more parts, sent but not shown here") == 2
+    assert "synthetic" not in html
