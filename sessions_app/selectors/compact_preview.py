@@ -8,6 +8,7 @@ import msgspec
 
 from sessions_app.engine import chunks as packing
 from sessions_app.engine.boundary import Boundary, IllegalBoundary, keep_budget
+from sessions_app.engine.calibration import Calibration
 from sessions_app.engine.entries import Checkpoint, Segment
 from sessions_app.engine.explanations import EXPLANATIONS
 from sessions_app.engine.plan import block_budget
@@ -65,6 +66,7 @@ class CompactPreview:
     excluded: int = 0  # entries that are not sent
     view_tokens: int = 0
     view_after: int = 0
+    request_after: int | None = None  # the next request as its provider would count it; None where too little was measured
     chunk_count: int = 0
     is_exact: bool = True  # False: the chunks are worked out from tokens, since there are too many entries to pack
     generation: int | None = None
@@ -93,6 +95,10 @@ class Bar:
     @property
     def y(self) -> int:
         return BAR_HEIGHT - self.height
+
+
+def _request_after(session: Session, known: Calibration, before: int, after: int) -> int | None:
+    return None if not known.prompts or session.signal_tokens is None else known.after(session.signal_tokens, before, after)
 
 
 def compact_preview(session: Session, options: PreviewOptions = PreviewOptions()) -> CompactPreview:
@@ -129,7 +135,8 @@ def compact_preview(session: Session, options: PreviewOptions = PreviewOptions()
         pinned=len(cut.pinned),
         excluded=len(previous.excluded) if previous else 0,
         view_tokens=view_tokens,
-        view_after=min(view_tokens, kept_tokens + block_tokens),
+        view_after=(view_after := min(view_tokens, kept_tokens + block_tokens)),
+        request_after=_request_after(session, known, view_tokens, view_after),
         chunk_count=fold.chunks,
         is_exact=fold.is_exact,
         generation=(previous.generation or None) if previous else None,

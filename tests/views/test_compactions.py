@@ -9,8 +9,10 @@ from django.urls import reverse
 
 from sessions_app.engine.terms import Status
 from sessions_app.models import Compaction, Event, Session
+from sessions_app.selectors.compact_preview import PreviewOptions, compact_preview
 from sessions_app.services.compactions.request import request
 from sessions_app.services.compactions.run import run_compaction
+from sessions_app.templatetags.console import tokens
 from tests.engine.histories import Story
 from tests.services.compaction_scenes import fresh, history_digest, long_session
 from tests.stored import store_session
@@ -208,3 +210,16 @@ def test_an_attempt_that_waits_has_no_worker_to_hear_of(support_page, support_ac
     attempt = request(actor=support_actor, session=session).compaction
     Compaction.objects.filter(pk=attempt.pk).update(status=Status.WAITING_FOR_IDLE)
     assert "data-silent-after" not in support_page.get(url("session-detail", session)).content.decode()
+
+
+def test_a_changed_preview_says_what_the_next_request_would_measure_where_that_is_known(support_page):
+    session = long_session()
+    asked = {"profile": "coding", "preview": "1"}
+    assert "As its provider counts" not in support_page.post(url("compaction-create", session), asked).content.decode()
+    Session.objects.filter(pk=session.pk).update(
+        calibration_prompts=3, calibration_factor=2.0, calibration_overhead=1_000, signal_tokens=90_000
+    )
+    html = support_page.post(url("compaction-create", session), asked).content.decode()
+    preview = compact_preview(fresh(session), PreviewOptions(profile="coding"))
+    assert preview.request_after == max(1_000 + 2 * preview.view_after, 90_000 - 2 * (preview.view_tokens - preview.view_after))
+    assert f"the next request goes from about 90k to about {tokens(preview.request_after)}" in html
