@@ -15,7 +15,7 @@ from django.db.models import Q
 from sessions_app.events import log
 from sessions_app.events.actors import Actor
 from sessions_app.events.types import EventType
-from sessions_app.models import ImportRun, ImportState, Session, SessionKind
+from sessions_app.models import ImportRun, ImportState, Session, SessionKind, SessionRelation
 from sessions_app.permissions import Action, require
 from sessions_app.services.imports import cancel_import, import_paths
 from sessions_app.services.imports.outcomes import SourceOutcome, SourceState
@@ -165,7 +165,7 @@ class Watch:
             self._note(problem=f"{outcome.name}: {outcome.error}", failures=1)
         elif outcome.state in {SourceState.NEW, SourceState.GROWN, SourceState.REWRITTEN}:
             if not self._files.is_observed(outcome.session_id):
-                observe(Q(pk=outcome.session_id) | Q(parent_id=outcome.session_id))
+                observe(Q(pk=outcome.session_id) | Q(parent_id=outcome.session_id, relation=SessionRelation.SUB_AGENT))
             files = self._status.files + (outcome.state is SourceState.NEW)
             self._note(news=outcome, entries=outcome.entries, files=files)
 

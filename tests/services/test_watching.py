@@ -74,6 +74,17 @@ def test_what_is_there_and_what_comes_is_taken_in(following, tmp_path, polls):
     assert set(Session.objects.values_list("kind", flat=True)) == {"observed"}
 
 
+def test_a_fork_of_a_followed_session_is_followed_by_nobody(following, tmp_path):
+    add(tmp_path / f"{SESSION}.jsonl", prompt("u1", None))
+    following()
+    followed = Session.objects.get(source_key__endswith=SESSION)
+    fork = store_session(parent=followed, relation="fork")
+    child = store_session(parent=followed, relation="sub_agent")
+    add(tmp_path / f"{SESSION}.jsonl", answer("a1", "u1"))
+    wait_until(lambda: Session.objects.get(pk=child.pk).kind == "observed")
+    assert Session.objects.get(pk=fork.pk).kind == "imported"
+
+
 def test_a_half_written_line_waits_for_its_end(following, tmp_path):
     path = tmp_path / f"{SESSION}.jsonl"
     add(path, prompt("u1", None))
