@@ -14,6 +14,7 @@ from sessions_app.engine.counting import ESTIMATOR_VERSION, estimate_parts
 from sessions_app.engine.entries import INLINE_CHARS, PREVIEW_CHARS, Part, Usage, chain_prefix_hash, encode_parts
 from sessions_app.engine.entries import Entry as EngineEntry
 from sessions_app.engine.terms import Kind, PartKind, Role
+from sessions_app.engine.texts import storable
 from sessions_app.events import log
 from sessions_app.events.actors import Actor
 from sessions_app.events.types import EventType
@@ -39,11 +40,6 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True):
 def text_part(text: str) -> Part:
     """A text as a part, without what no database holds."""
     return Part(kind=PartKind.TEXT, text=storable(text))
-
-
-def storable(text: str) -> str:
-    """The text with a replacement character for each NUL and each half of a surrogate pair."""
-    return text.encode("utf-8", "surrogatepass").decode("utf-8", "replace").replace("\0", "\N{REPLACEMENT CHARACTER}")
 
 
 def append(session: Session, drafts: Sequence[Draft], *, actor: Actor) -> range:

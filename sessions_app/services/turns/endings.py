@@ -9,6 +9,7 @@ from django.db.models.functions import Coalesce, Now
 
 from sessions_app.engine.entries import Part, Usage
 from sessions_app.engine.terms import OPEN_STATUSES, Kind, PartKind, Role
+from sessions_app.engine.texts import storable
 from sessions_app.events import log
 from sessions_app.events.actors import Actor
 from sessions_app.events.types import EventType
@@ -16,7 +17,7 @@ from sessions_app.models import Compaction, EventResult, Session, SessionStatus,
 from sessions_app.models.turn import INTERRUPTED
 from sessions_app.providers.base import ModelAnswer, StopReason
 from sessions_app.services.compactions.step_events import WORKER
-from sessions_app.services.turns.appending import Draft, append, storable, text_part
+from sessions_app.services.turns.appending import Draft, append, text_part
 from sessions_app.services.turns.claims import go_on
 from sessions_app.services.turns.transitions import move
 

@@ -4,11 +4,11 @@ import threading
 from collections.abc import Callable
 
 from sessions_app.engine.steps import Stop
+from sessions_app.engine.texts import storable
 from sessions_app.live.poke import poke_session
 from sessions_app.models import Turn
 from sessions_app.services.compactions.keeper import KeeperThread
 from sessions_app.services.turns import claims
-from sessions_app.services.turns.appending import storable
 from sessions_app.services.turns.claims import TurnClaim
 
 

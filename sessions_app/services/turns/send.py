@@ -9,12 +9,12 @@ from django.db.models.functions import Now
 
 from sessions_app import queue
 from sessions_app.engine.terms import OPEN_STATUSES, Trigger
+from sessions_app.engine.texts import storable
 from sessions_app.events import log
 from sessions_app.events.actors import Actor
 from sessions_app.events.types import EventType
 from sessions_app.models import Compaction, Session, SessionKind, Turn, TurnStatus
 from sessions_app.services.compactions.cancel import cancel
-from sessions_app.services.turns.appending import storable
 from sessions_app.services.turns.transitions import move
 
 MAX_MESSAGE_CHARS = 400_000

@@ -6,6 +6,7 @@ from django.db import transaction
 
 from sessions_app.engine.policy import check_value
 from sessions_app.engine.terms import Kind, Profile, Role
+from sessions_app.engine.texts import storable
 from sessions_app.events import log
 from sessions_app.events.actors import Actor
 from sessions_app.events.types import EventType
@@ -13,7 +14,7 @@ from sessions_app.models import PolicyScope, PolicyValue, Session, SessionKind, 
 from sessions_app.permissions import Action, require
 from sessions_app.providers.turn_models import UnusableModel, parse_model
 from sessions_app.services import signals
-from sessions_app.services.turns.appending import Draft, append, storable, text_part
+from sessions_app.services.turns.appending import Draft, append, text_part
 
 AGENT = "palimpsest"
 UNTITLED = "New session"
