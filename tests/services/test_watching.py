@@ -21,6 +21,7 @@ from sessions_app.services.watching import Watch, WatchStatus, check_folders
 from tests.management.commands import embedded
 from tests.readers.rows import SESSION, answer, encode, prompt
 from tests.services.compaction_scenes import PATIENCE_S, wait_until
+from tests.stored import store_session
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
