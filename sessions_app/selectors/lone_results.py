@@ -37,8 +37,10 @@ def _stands(index: int, checkpoint: Checkpoint | None) -> bool:
 
 def _calls(session_id: uuid.UUID, call_ids: list[str], first: int, last: int) -> Iterator[tuple[str, int]]:
     """(id, index) of calls of these ids before the last of the results."""
-    calls = Entry.objects.filter(session_id=session_id, kind=Kind.CALL, off_branch=False, index__lt=last)
-    yield from calls.filter(call_id__in=call_ids).values_list("call_id", "index")
-    several = calls.filter(index__gte=max(0, first - REACH)).exclude(more_call_ids=[])
+    calls = Entry.objects.filter(session_id=session_id, kind=Kind.CALL, off_branch=False)
+    # The index of calls is used where its own condition is named, and no range that another index might be used for.
+    by_id = calls.filter(call_id__in=call_ids).exclude(call_id="").values_list("call_id", "index")
+    yield from ((call_id, index) for call_id, index in by_id if index < last)
+    several = calls.filter(index__range=(max(0, first - REACH), last - 1)).exclude(more_call_ids=[])
     for more, index in several.values_list("more_call_ids", "index"):
         yield from ((call_id, index) for call_id in more)

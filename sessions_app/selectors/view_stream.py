@@ -116,5 +116,6 @@ class _Awaited:
     def _last_result(self, call_id: str) -> int:
         if call_id not in self._last_results:
             results = EntryRow.objects.filter(session_id=self._session_id, call_id=call_id, kind=Kind.RESULT, off_branch=False)
+            results = results.exclude(call_id="")  # the index of calls is used only where its own condition is named
             self._last_results[call_id] = results.aggregate(last=Max("index"))["last"] or -1
         return self._last_results[call_id]
