@@ -13,7 +13,7 @@ from django.db import connections
 from sessions_app.events.actors import Actor
 from sessions_app.management.exits import EXIT_WORDS, CommandFailure, Exit, failure_of
 from sessions_app.management.output import Output, error_document, leave_quietly, plain_line
-from sessions_app.management.preflight import check_data_directory, prepare_database
+from sessions_app.management.preflight import check_data_directory, missing_database, prepare_database
 from sessions_app.models import Project, Session
 from sessions_app.permissions import Action, access_session, command_actor, require, unknown_session
 from sessions_app.selectors.memory import project_names, projects_like
@@ -23,9 +23,20 @@ from sessions_app.selectors.short_ids import session_ids_like
 class DatabaseCommand(BaseCommand):
     """Finds a database that is there and up to date, as `up` does. Ends in one sentence where that can't be."""
 
+    may_make_database: ClassVar[bool] = False
+    """Whether there is something to do in an empty one. Else one that is gone would be told as one that holds nothing."""
+
     def execute(self, *args: Any, **options: Any) -> str | None:
         check_data_directory(settings.DATA_DIR)
+        missing = missing_database()
+        if missing and not self.may_make_database:
+            raise CommandError(
+                f"There is no database {missing}. Nothing was done. Put it back or give another directory with PALIMPSEST_DATA_DIR; "
+                "a new one is made by up, migrate, import_sessions, watch, demo, create_user and new_session."
+            )
         prepare_database(may_migrate=settings.SETS_ITSELF_UP)
+        if missing:
+            self.stderr.write(f"A new, empty database was made: {missing}")
         return super().execute(*args, **options)
 
 

@@ -67,6 +67,14 @@ def _why_not(error: Exception, host: str, port: int) -> str:
     return f"Nothing can listen on {host} port {port} ({error})."
 
 
+def missing_database() -> Path | None:
+    """The file of the database that is to be there and is not. `None` where it is, or where the database is no file."""
+    if connection.vendor != "sqlite" or connection.is_in_memory_db():  # type: ignore[attr-defined]  # of its own backend
+        return None
+    path = Path(_database_name())
+    return None if path.exists() else path
+
+
 def prepare_database(*, may_migrate: bool = True) -> None:
     """Brings the database up to date. Raises `CommandError` when it is newer than this version, or is none at all.
 

@@ -16,6 +16,7 @@ from sessions_app.models import Event, Session
 from tests.engine.histories import Story
 from tests.management.commands import ROOT, run, shell
 from tests.security.hostile import PAYLOADS
+from tests.services.import_scenes import write
 from tests.stored import store_session
 
 HIDDEN = {chr(code) for code in (*range(0x20), *range(0x7F, 0xA0))} - {"\t", "\n"} | set("\u202e\u2066\u2069\u200e\u200f\ufeff")
@@ -153,3 +154,22 @@ def test_a_terminal_without_utf_8_gets_escapes_not_an_error(data_dir):
     assert ended.returncode == 0, ended.stderr
     listed = shell(data_dir, "sessions", PYTHONIOENCODING="ascii", PYTHONUTF8="0")
     assert (listed.returncode, listed.stderr) == (0, "")
+
+
+def test_a_database_that_is_gone_is_said_to_be_gone_and_none_is_put_in_its_place(tmp_path):
+    assert shell(tmp_path, "import_sessions", write(tmp_path)).returncode == Exit.OK
+    database = tmp_path / "palimpsest.sqlite3"
+    database.rename(tmp_path / "elsewhere")
+    for command in (("sessions",), ("verify_events",), ("policy",)):
+        done = shell(tmp_path, *command)
+        assert done.returncode == Exit.FAILED
+        assert f"There is no database {database}. Nothing was done." in done.stderr
+        assert not database.exists()
+    (tmp_path / "elsewhere").rename(database)
+    assert shell(tmp_path, "sessions").stdout.count("\n") == 2
+
+
+def test_a_command_that_makes_a_database_says_so(tmp_path):
+    done = shell(tmp_path, "import_sessions", write(tmp_path))
+    assert f"A new, empty database was made: {tmp_path / 'palimpsest.sqlite3'}" in done.stderr
+    assert "A new" not in shell(tmp_path, "import_sessions", write(tmp_path)).stderr

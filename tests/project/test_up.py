@@ -195,12 +195,14 @@ def test_a_database_that_somebody_holds_is_one_sentence_that_does_not_ask_for_a_
     assert "copy" not in said
 
 
-def test_commands_say_in_one_sentence_that_the_database_is_none_and_make_one_where_it_is_missing(tmp_path):
+def test_commands_say_in_one_sentence_that_there_is_no_database_or_that_it_is_none(tmp_path):
     def run(folder: Path) -> subprocess.CompletedProcess[str]:
         arguments, environment = command("verify_events", DATA_DIR=folder)
         return subprocess.run(arguments, env=environment, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
 
-    assert run(tmp_path / "new").returncode == 0
+    missing = run(tmp_path / "new")
+    assert (missing.returncode, len(missing.stderr.strip().splitlines())) == (1, 1)
+    assert "There is no database" in missing.stderr
     (tmp_path / "palimpsest.sqlite3").write_bytes(b"no database at all " * 100)
     refused = run(tmp_path)
     assert refused.returncode == 1

@@ -18,6 +18,7 @@ MAX_PASSWORD_CHARS = 4_096
 
 
 class Command(ConsoleCommand):
+    may_make_database = True
     help = "Makes an account. Unless a password is asked for or read, it gets a random one, which is shown once."
     examples = (
         ("create_user maria --role support", "a random password, shown once"),

@@ -10,6 +10,7 @@ from sessions_app.services import demo
 
 
 class Command(DatabaseCommand):
+    may_make_database = True
     help = "Fills an empty installation with sessions to look at, and makes one account per role."
 
     def handle(self, *args: Any, **options: Any) -> None:

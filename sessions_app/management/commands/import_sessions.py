@@ -22,6 +22,7 @@ from sessions_app.services.imports.outcomes import database_sentence
 
 
 class Command(ConsoleCommand):
+    may_make_database = True
     help = "Imports session files and folders of them; `-` reads one file from standard input. Unchanged files are skipped."
     examples = (
         ("import_sessions ~/.claude/projects ~/.codex/sessions", "all that these agents wrote"),

@@ -14,6 +14,7 @@ from sessions_app.services.turns.sessions import MAX_SYSTEM_CHARS, begin
 
 
 class Command(ConsoleCommand):
+    may_make_database = True
     help = "Begins a session that is held here: messages are sent with `send`, and answered by a model without tools. Prints its id."
     examples = (
         ("new_session", "the first model that can be asked here"),

@@ -15,6 +15,7 @@ from sessions_app.services.watching import Watch, WatchStatus, check_folders
 
 
 class Command(DatabaseCommand):
+    may_make_database = True
     help = "Follows folders of session files: imports what is there, then every new line as it is written. Ctrl-C stops it."
 
     def add_arguments(self, parser: CommandParser) -> None:
