@@ -27,12 +27,12 @@ def decode(text: str | bytes) -> object:
         pass
     except RecursionError as error:
         raise NotJson("it is nested too deeply") from error
-    return _without_halves(_raw(text).decode("utf-8", "surrogatepass"))
+    return _without_halves(_raw(text))
 
 
-def _without_halves(text: str) -> object:
+def _without_halves(raw: bytes) -> object:
     try:
-        told = json.dumps(json.loads(text), ensure_ascii=False)
+        told = json.dumps(json.loads(raw.decode("utf-8", "surrogatepass")), ensure_ascii=False)
         value: object = json.loads(told.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
     except (ValueError, RecursionError) as error:
         raise NotJson(str(error)) from error

@@ -4,7 +4,7 @@ import contextlib
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from sessions_app.engine.extractors import call_facts, decode_arguments, result_facts
@@ -26,6 +26,8 @@ def test_what_is_json_is_read_as_it_stands(value):
 
 
 @given(st.text(st.characters(codec=None)) | st.binary())
+@example(b"\xed")
+@example(b'{"a": "\xed')
 def test_any_other_text_is_refused_in_one_way(text):
     with contextlib.suppress(NotJson):
         decode(text)

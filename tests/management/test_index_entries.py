@@ -6,6 +6,7 @@ from sessions_app.models import SearchBlock
 from sessions_app.selectors.search import search_page
 from sessions_app.selectors.search_query import parse_query
 from sessions_app.selectors.search_sql import SearchFilters
+from sessions_app.services import search_index
 from tests.management.commands import run
 from tests.services.compaction_scenes import long_session
 
@@ -17,6 +18,7 @@ def found(text: str) -> int:
 
 
 def test_what_is_not_indexed_is_indexed_and_the_second_time_there_is_nothing_left():
+    search_index.empty_index()  # a database that is emptied for the next test keeps it
     session = long_session()
     assert not SearchBlock.objects.exists()
     assert not found("build")

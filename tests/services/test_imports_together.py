@@ -38,7 +38,12 @@ def commits(monkeypatch) -> list[int]:
     """One number for each transaction in which small files were stored together: how many sources were to be in it."""
     counted: list[int] = []
     store = together._store
-    monkeypatch.setattr(together, "_store", lambda held, alone: counted.append(len(held)) or store(held, alone))
+
+    def counting(held, alone):
+        counted.append(len(held))
+        return store(held, alone)
+
+    monkeypatch.setattr(together, "_store", counting)
     return counted
 
 
@@ -91,7 +96,12 @@ def test_what_can_not_be_committed_together_comes_in_one_by_one(tmp_path, monkey
 
     atomic = transaction.atomic
     asked: list[int] = []
-    monkeypatch.setattr(together.transaction, "atomic", lambda **how: atomic(**how) if asked or asked.append(1) else failing())
+
+    def fails_first(**how):
+        asked.append(1)
+        return failing() if len(asked) == 1 else atomic(**how)
+
+    monkeypatch.setattr(together.transaction, "atomic", fails_first)
     assert {outcome.state for outcome in take_all([small(tmp_path, session) for session in IDS]).values()} == {SourceState.NEW}
     assert Session.objects.listed().count() == 5
 

@@ -186,7 +186,12 @@ def test_under_block_the_second_waits_for_the_first(support_actor, monkeypatch):
     grow(session, 12)
     second = request(actor=support_actor, session=fresh(session)).compaction
     begun_with, begin = [], memory_flush.begin
-    monkeypatch.setattr(memory_flush, "begin", lambda task: begun_with.append(begin(task)) or begun_with[-1])
+
+    def noted(task):
+        begun_with.append(begin(task))
+        return begun_with[-1]
+
+    monkeypatch.setattr(memory_flush, "begin", noted)
     worker = run_in_thread(second.pk)
     wait_until(lambda: None in begun_with)  # it found the first one under way
     assert fresh(second).status == Status.RUNNING
