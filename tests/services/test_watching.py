@@ -179,17 +179,20 @@ def test_the_command_takes_in_follows_and_stops_on_a_signal(tmp_path):
     add(folder / f"{SESSION}.jsonl", prompt("u1", None, timestamp=datetime.now(UTC).isoformat()))
     environment = embedded(tmp_path / "data", PYTHONUNBUFFERED="1")
     command = [sys.executable, "manage.py", "watch", str(folder)]
-    process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    assert process.stdout is not None
-    lines = [process.stdout.readline() for _ in range(2)]
-    assert "Following" in lines[0]
-    assert "1 entry added" in lines[1]
-    add(folder / f"{SESSION}.jsonl", answer("a1", "u1"))
-    assert process.stdout.readline().startswith("grown")
-    process.send_signal(signal.SIGTERM)
-    rest, _ = process.communicate(timeout=PATIENCE_S)
-    assert process.returncode == 0
-    assert "Stopped. 1 file · 2 entries added" in rest
+    with subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+        try:
+            assert process.stdout is not None
+            assert "A new, empty database was made" in process.stdout.readline()
+            assert "Following" in process.stdout.readline()
+            assert "1 entry added" in process.stdout.readline()
+            add(folder / f"{SESSION}.jsonl", answer("a1", "u1"))
+            assert process.stdout.readline().startswith("grown")
+            process.send_signal(signal.SIGTERM)
+            rest, _ = process.communicate(timeout=PATIENCE_S)
+            assert process.returncode == 0
+            assert "Stopped. 1 file · 2 entries added" in rest
+        finally:
+            process.kill()  # else it would go on when the test has failed
 
 
 def test_file_systems_that_tell_of_nothing_are_known_by_their_mount(tmp_path):
