@@ -1,11 +1,11 @@
-"""What `celery -A project worker` does besides taking tasks: it refuses unsafe settings, and sweeps every ten seconds."""
+"""What `celery -A project worker` does besides taking tasks: it refuses unsafe settings, logs as all processes do, and sweeps."""
 
 import os
 import threading
 from typing import Any
 
 import structlog
-from celery.signals import celeryd_init, worker_ready, worker_shutdown
+from celery.signals import celeryd_init, setup_logging, worker_ready, worker_shutdown
 
 logger = structlog.get_logger(__name__)
 
@@ -41,6 +41,16 @@ def prepare(**_: Any) -> None:
     from project.checks import refuse_unsafe_settings  # noqa: PLC0415  needs the settings, which are loaded by now
 
     refuse_unsafe_settings()
+
+
+@setup_logging.connect
+def keep_logging(**_: Any) -> None:
+    """Logs as the settings say. Celery would set the level anew by its own `--loglevel`, and hide what a worker tells of its work."""
+    from django.conf import settings  # noqa: PLC0415  as above
+
+    from project.logging import set_up  # noqa: PLC0415  as above
+
+    set_up(settings.LOGGING)
 
 
 @worker_ready.connect

@@ -35,6 +35,7 @@ INSTALLED_APPS = [
 ]
 MIDDLEWARE = [
     "project.middleware.request_context",
+    "sessions_app.api.middleware.error_shape",
     "django.middleware.security.SecurityMiddleware",
     "csp.middleware.CSPMiddleware",
     "sessions_app.views.request_size.bounded_bodies",
@@ -136,7 +137,6 @@ CONTENT_SECURITY_POLICY = {
 CELERY_TASK_ACKS_LATE = True
 CELERY_TASK_REJECT_ON_WORKER_LOST = True
 CELERY_TASK_IGNORE_RESULT = True
-CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_TASK_DEFAULT_QUEUE = "compactions"
 CELERY_TASK_ROUTES = {"sessions_app.import_sessions": {"queue": "imports"}, "sessions_app.run_turn": {"queue": "turns"}}
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True

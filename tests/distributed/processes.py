@@ -74,7 +74,7 @@ class Process:
 
 
 def worker(environment: dict[str, str], log: Path, pool: str, *options: str) -> Process:
-    command = [str(BIN / "celery"), "-A", "project", "worker", "--loglevel", "INFO", "--pool", pool, "--concurrency", "2"]
+    command = [str(BIN / "celery"), "-A", "project", "worker", "--pool", pool, "--concurrency", "2"]
     return Process([*command, "--hostname", f"{log.stem}@test", *options], environment, log)
 
 

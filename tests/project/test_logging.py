@@ -5,9 +5,11 @@ import logging
 
 import pytest
 import structlog
+from celery.app.log import Logging
 from django.core.exceptions import ImproperlyConfigured
 from django.test import Client
 
+from project.celery import celery_app
 from project.logging import set_up
 
 SECRET_TEXT = "the transcript says: launch code 4217"
@@ -70,6 +72,15 @@ def test_statements_to_the_database_are_not_logged_even_when_everything_is(db, c
 
     assert not User.objects.filter(username=SECRET_TEXT).exists()
     assert SECRET_TEXT not in capsys.readouterr().err
+
+
+def test_a_worker_logs_as_all_processes_do_whatever_level_celery_is_given(settings, capsys, monkeypatch):
+    settings.LOGGING = {"format": "json", "level": "INFO"}
+    monkeypatch.setattr(Logging, "_setup", False)  # once in each process
+    celery_app.log.setup(loglevel="ERROR", logfile="/nowhere/worker.log")
+    structlog.get_logger("project.worker").info("worker_ready", worker="one@here")
+    line = last_line(capsys)
+    assert (line["event"], line["level"], line["worker"]) == ("worker_ready", "info", "one@here")
 
 
 @pytest.mark.parametrize("options", [{"format": "xml", "level": "INFO"}, {"format": "json", "level": "LOUD"}])
