@@ -5,16 +5,15 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
-import msgspec
 import orjson
 from django.db.models import Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 
-from sessions_app.engine.entries import Entry, Usage
+from sessions_app.engine.entries import Entry
 from sessions_app.engine.terms import Kind, Role
 from sessions_app.models import Entry as EntryRow
 from sessions_app.models import Session, SessionRelation
-from sessions_app.selectors.plans import readable_parts
+from sessions_app.selectors.entry_rows import as_shown, readable_usage
 
 WINDOW_ENTRIES = 60
 LEAD_ENTRIES = 12
@@ -237,17 +236,18 @@ def _with_sub_agents(session_id: uuid.UUID, items: tuple[HistoryItem, ...]) -> t
 
 def _item(row: EntryRow) -> HistoryItem:
     call_ids = (row.call_id, *row.more_call_ids) if row.call_id else ()
+    role, kind, parts = as_shown(row.role, row.kind, row.parts)
     entry = Entry(
         index=row.index,
-        role=Role(row.role),
-        kind=Kind(row.kind),
-        parts=readable_parts(row.parts),
+        role=role,
+        kind=kind,
+        parts=parts,
         tokens=row.tokens,
         source_id=row.source_id,
         message_key=row.message_key,
         off_branch=row.off_branch,
         meta=row.meta,
-        usage=msgspec.convert(row.usage, Usage, strict=False) if row.usage else None,
+        usage=readable_usage(row.usage),
         model=row.model,
         timestamp=row.timestamp,
     )

@@ -2,14 +2,13 @@
 
 from bisect import bisect_left
 
-import msgspec
 from django.db.models import Sum
 
 from sessions_app.engine.calibration import PROMPTS_LOOKED_AT, Prompt
-from sessions_app.engine.entries import Usage
 from sessions_app.engine.terms import Lineage, Role
 from sessions_app.models import Compaction, Entry, Session, SessionKind
 from sessions_app.selectors import cuts
+from sessions_app.selectors.entry_rows import readable_usage
 
 
 def measured_prompts(session: Session) -> list[Prompt]:
@@ -20,9 +19,9 @@ def measured_prompts(session: Session) -> list[Prompt]:
     rows = Entry.objects.filter(session_id=session.pk, usage__isnull=False, off_branch=False).order_by("-index")
     found = []
     for index, usage, key, before in rows.values_list("index", "usage", "message_key", "prefix_tokens")[:PROMPTS_LOOKED_AT]:
-        prompt = msgspec.convert(usage, Usage).prompt
-        if prompt:
-            found.append((index, key, before, prompt))
+        used = readable_usage(usage)
+        if used and used.prompt:
+            found.append((index, key, before, used.prompt))
     if not found:
         return []
     first_index = found[-1][0]

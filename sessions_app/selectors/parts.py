@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from sessions_app.engine.entries import Part
 from sessions_app.engine.terms import PartKind
 from sessions_app.models import Entry
-from sessions_app.selectors.plans import load_blob, readable_parts, whole_text
+from sessions_app.selectors.entry_rows import readable_parts
+from sessions_app.selectors.plans import load_blob, whole_text
 
 STRETCH_CHARS = 200_000
 IMAGE_EXTENSIONS = {"image/png": "png", "image/jpeg": "jpg", "image/gif": "gif", "image/webp": "webp"}

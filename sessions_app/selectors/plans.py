@@ -6,30 +6,24 @@ from typing import Any, NamedTuple
 
 import msgspec
 import zstandard
-from django.db import connections
-from django.db.models import Q, QuerySet, Sum, TextField, Value
-from django.db.models.functions import Cast, NullIf
+from django.db.models import Q, QuerySet, Sum
 
 from sessions_app.engine import counting, overrides, view
 from sessions_app.engine.calibration import Calibration
 from sessions_app.engine.clearing import PLACEHOLDER_TOKENS
-from sessions_app.engine.entries import Checkpoint, Entry, Part, Segment, SyntheticMessage, Usage, decode_parts, with_whole_text
+from sessions_app.engine.entries import Checkpoint, Entry, Part, Segment, SyntheticMessage, with_whole_text
 from sessions_app.engine.messages import ViewMessage
 from sessions_app.engine.overrides import Overrides
 from sessions_app.engine.policy import ResolvedPolicy, resolve
 from sessions_app.engine.shapes import EntryShape
-from sessions_app.engine.terms import Kind, Lineage, Outcome, PartKind, Role, SegmentKind
+from sessions_app.engine.terms import Lineage, Outcome, Role, SegmentKind
 from sessions_app.models import Blob, ClearedResult, Compaction, Override, OverrideKind, PolicyScope, PolicyValue, Session, ViewSegment
 from sessions_app.models import Entry as EntryRow
+from sessions_app.selectors import entry_rows
+from sessions_app.selectors.entry_rows import UnreadableRow
 
 PAGE = 500
 """Entries that one query reads: no cursor is open longer than that takes."""
-
-_ROLES = {role.value: role for role in Role}
-_KINDS = {kind.value: kind for kind in Kind}
-
-
-UNREADABLE = "[What this entry says can't be read as it is stored.]"
 
 
 class BrokenPlan(Exception):  # noqa: N818  it says what is the matter
@@ -40,6 +34,18 @@ class BrokenPlan(Exception):  # noqa: N818  it says what is the matter
         super().__init__(
             f"The view of {which} can't be built: what is stored of it is damaged. The history is whole, and nothing was sent or changed. "
             "Go back to another generation, or have an admin run “manage.py doctor --repair”, which goes back to the newest whole one."
+        )
+
+
+class BrokenEntry(BrokenPlan):
+    """An entry that has to be planned or sent holds words that this version does not know. The text says what can be done."""
+
+    def __init__(self, index: int) -> None:
+        Exception.__init__(
+            self,
+            f"Entry {index:,} can't be read: this version has no words for what is stored of it, as where a newer one wrote it. "
+            "Nothing was sent or changed; the history can still be read and exported. Run the version that wrote it, or restore the entry "
+            "from a backup; “manage.py doctor” names all such entries.",
         )
 
 
@@ -110,32 +116,23 @@ def chain_of(compaction: Compaction | None) -> tuple[Checkpoint, ...]:
 
 
 def load_shapes(session_id: uuid.UUID | str, first: int = 0, last: int | None = None) -> list[EntryShape]:
-    """The shapes of the entries from `first` to `last`, inclusive, in order. One query; no text is read."""
-    rows = (
-        _rows(session_id, first, last)
-        .annotate(more=NullIf(Cast("more_call_ids", TextField()), Value("[]", TextField())))
-        .values_list("index", "role", "kind", "tokens", "source_id", "message_key", "call_id", "more", "off_branch", "meta")
-    )
-    return [
-        EntryShape(
-            index=index,
-            role=_ROLES[role],
-            kind=_KINDS[kind],
-            tokens=tokens,
-            source_id=source_id,
-            message_key=message_key,
-            call_ids=_call_ids(call_id, more),
-            off_branch=bool(off_branch),
-            meta=bool(meta),
-        )
-        for index, role, kind, tokens, source_id, message_key, call_id, more, off_branch, meta in _fetch(rows)
-    ]
+    """The shapes of the entries from `first` to `last`, inclusive, in order. One query; no text is read. Raises `BrokenEntry`."""
+    try:
+        return entry_rows.shapes(_rows(session_id, first, last))
+    except UnreadableRow as error:
+        raise BrokenEntry(error.index) from error
 
 
-def load_entries(session_id: uuid.UUID | str, first: int = 0, last: int | None = None, *, whole: bool = False) -> Iterator[Entry]:
-    """The entries from `first` to `last`, inclusive, in order, page by page. `whole` fetches shortened texts from their blobs."""
+def load_entries(
+    session_id: uuid.UUID | str, first: int = 0, last: int | None = None, *, whole: bool = False, for_people: bool = False
+) -> Iterator[Entry]:
+    """The entries from `first` to `last`, inclusive, in order, page by page. `whole` fetches shortened texts from their blobs.
+
+    Raises `BrokenEntry`, but where they are `for_people`: then a notice stands for what can't be read.
+    """
+    made = entry_rows.shown_entry if for_people else _entry
     while last is None or first <= last:
-        page = [_entry(*row) for row in _fetch(_entry_rows(_rows(session_id, first, last))[:PAGE])]
+        page = [made(*row) for row in entry_rows.fetch(entry_rows.for_entries(_rows(session_id, first, last))[:PAGE])]
         for entry in page:
             yield _whole(entry) if whole else entry
         if len(page) < PAGE:
@@ -246,57 +243,11 @@ def _whole(entry: Entry) -> Entry:
         return msgspec.structs.replace(entry, parts=tuple(parts))
 
 
-def readable_parts(stored: str) -> tuple[Part, ...]:
-    """What an entry says; a note where that can't be read, so that one broken row takes no page and no view with it."""
+def _entry(*row: Any) -> Entry:
     try:
-        return decode_parts(stored)
-    except msgspec.DecodeError:
-        return (Part(kind=PartKind.TEXT, text=UNREADABLE),)
-
-
-_USAGE = msgspec.json.Decoder(Usage)
-_CALL_IDS = msgspec.json.Decoder(list[str])
-_FETCH_ROWS = 5_000
-
-
-def _fetch(rows: QuerySet[Any, Any]) -> Iterator[tuple[Any, ...]]:
-    """The rows as the driver gives them: booleans may be numbers. Converting them one by one takes as long as reading them."""
-    with connections[rows.db].cursor() as cursor:
-        cursor.execute(*rows.query.sql_with_params())
-        while page := cursor.fetchmany(_FETCH_ROWS):
-            yield from page
-
-
-def _entry_rows(rows: QuerySet[EntryRow]) -> QuerySet[EntryRow, tuple[Any, ...]]:
-    return rows.annotate(used=Cast("usage", TextField())).values_list(
-        "index", "role", "kind", "parts", "tokens", "source_id", "message_key", "off_branch", "meta", "used", "model", "timestamp"
-    )
-
-
-def _entry(
-    index: int, role: str, kind: str, parts: str, tokens: int, source_id: str, message_key: str, off_branch: bool, meta: bool,  # noqa: FBT001
-    used: str | None, model: str, timestamp: str,
-) -> Entry:  # fmt: skip
-    return Entry(
-        index=index,
-        role=_ROLES[role],
-        kind=_KINDS[kind],
-        parts=readable_parts(parts),
-        tokens=tokens,
-        source_id=source_id,
-        message_key=message_key,
-        off_branch=bool(off_branch),
-        meta=bool(meta),
-        usage=_USAGE.decode(used) if used else None,
-        model=model,
-        timestamp=timestamp,
-    )
-
-
-def _call_ids(call_id: str, more: str | None) -> tuple[str, ...]:
-    if not call_id:
-        return ()
-    return (call_id, *_CALL_IDS.decode(more)) if more else (call_id,)
+        return entry_rows.entry(*row)
+    except UnreadableRow as error:
+        raise BrokenEntry(error.index) from error
 
 
 def _rows(session_id: uuid.UUID | str, first: int, last: int | None) -> QuerySet[EntryRow]:
@@ -326,7 +277,7 @@ def _planned_entries(
 ) -> Iterator[Entry]:
     for start in range(0, len(singles), PAGE):
         rows = EntryRow.objects.filter(session_id=session_id, index__in=singles[start : start + PAGE])
-        for row in _fetch(_entry_rows(rows)):
+        for row in entry_rows.fetch(entry_rows.for_entries(rows)):
             yield _whole(_entry(*row)) if whole else _entry(*row)
     for first, last in ranges:
         yield from load_entries(session_id, first, last, whole=whole)
@@ -370,6 +321,9 @@ def _message(payload: object) -> SyntheticMessage | None:
         return None
 
 
+_SEGMENT_KINDS = frozenset(SegmentKind)
+
+
 def _load_checkpoints(compactions: Sequence[Compaction | Committed]) -> list[Checkpoint]:
     ids = [compaction.pk for compaction in compactions]
     segments: dict[uuid.UUID, list[Segment]] = {pk: [] for pk in ids}
@@ -377,6 +331,8 @@ def _load_checkpoints(compactions: Sequence[Compaction | Committed]) -> list[Che
     for pk, kind, first, last, payload in (
         ViewSegment.objects.filter(compaction_id__in=ids).order_by("compaction_id", "position").values_list(*columns)
     ):
+        if kind not in _SEGMENT_KINDS:
+            raise BrokenPlan(next(compaction.generation for compaction in compactions if compaction.pk == pk))
         segments[pk].append(Segment(kind=SegmentKind(kind), first=first, last=last, payload=_message(payload)))
     newest = compactions[-1]
     if not segments[newest.pk] or any(one.kind is SegmentKind.SYNTHETIC and one.payload is None for one in segments[newest.pk]):

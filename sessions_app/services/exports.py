@@ -119,7 +119,7 @@ def export_entries(*, actor: Actor, session: Session, kind: ExportKind) -> Itera
     """The canonical entries, all in order, as JSON Lines or as Markdown to read; a few at a time."""
     require(actor, Action.EXPORT, target=("session", str(session.pk)))
     _note(actor, session, kind)
-    entries = plans.load_entries(session.pk, whole=True)
+    entries = plans.load_entries(session.pk, whole=True, for_people=True)
     return transcript.as_markdown(session.title, entries) if kind is ExportKind.MARKDOWN else transcript.as_json_lines(entries)
 
 

@@ -1,6 +1,6 @@
 """How a session's row tells of its context: computed from facts alone, whether they were stored or have just been read."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import NamedTuple
 
@@ -19,7 +19,13 @@ MEASUREMENTS_TRIED = 20
 MOST_KNOWN = 400
 """Entries of the longest history that is kept in memory; it is cut in one look, as the store's tails of this length are."""
 
-_FILLS = {Kind.RESULT: "results", Kind.CALL: "calls", Kind.THINKING: "thinking", Kind.REMINDER: "reminders", Kind.ATTACHMENT: "attachments"}
+_FILLS: Mapping[str, str] = {
+    Kind.RESULT: "results",
+    Kind.CALL: "calls",
+    Kind.THINKING: "thinking",
+    Kind.REMINDER: "reminders",
+    Kind.ATTACHMENT: "attachments",
+}
 
 
 class Fold(NamedTuple):
@@ -33,7 +39,7 @@ def fills(tokens: Iterable[tuple[Role | str, Kind | str, int]]) -> dict[str, int
     """Tokens by what fills a view, of (role, kind, tokens) of what stands in it."""
     filled: dict[str, int] = {}
     for role, kind, count in tokens:
-        name = "system" if role == Role.SYSTEM else _FILLS.get(Kind(kind), "text")
+        name = "system" if role == Role.SYSTEM else _FILLS.get(kind, "text")
         filled[name] = filled.get(name, 0) + count
     return filled
 

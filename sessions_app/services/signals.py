@@ -3,17 +3,17 @@
 import uuid
 from collections.abc import Mapping
 
-import msgspec
 from django.db import transaction
 from django.db.models import Q, Sum
 
 from sessions_app import prepared
 from sessions_app.engine import boundary, calibration, signal
-from sessions_app.engine.entries import Checkpoint, Usage
+from sessions_app.engine.entries import Checkpoint
 from sessions_app.engine.policy import Policy, resolve, window_for
 from sessions_app.engine.terms import Lineage, Role, SegmentKind
 from sessions_app.models import Compaction, Entry, PolicyValue, Session, SessionKind
 from sessions_app.selectors import cuts, measurements, plans
+from sessions_app.selectors.entry_rows import readable_usage
 from sessions_app.services import evaluations
 from sessions_app.services.signal_columns import MEASUREMENTS_TRIED, Fold, Known, columns, fills, fold
 
@@ -96,10 +96,10 @@ def _measurement(session: Session, context: Lineage, checkpoint: Checkpoint | No
         since = max(since, plans.overrides_of(session).since - 1)
     elif checkpoint and (checkpoint.generation or checkpoint.excluded) and context is Lineage.CONSOLE:
         return None  # the agent goes on with a context of its own; what it measures is not the view of this console
-    measured = Entry.objects.filter(session_id=session.pk, usage__isnull=False, index__gt=since, off_branch=False).order_by("-index")
-    for index, usage, at, key in measured.values_list("index", "usage", "timestamp", "message_key")[:MEASUREMENTS_TRIED]:
-        prompt = msgspec.convert(usage, Usage).prompt
-        if prompt:
+    rows = Entry.objects.filter(session_id=session.pk, usage__isnull=False, index__gt=since, off_branch=False).order_by("-index")
+    for index, usage, at, key in rows.values_list("index", "usage", "timestamp", "message_key")[:MEASUREMENTS_TRIED]:
+        measured = readable_usage(usage)
+        if measured and (prompt := measured.prompt):
             first = _first_of_message(session, index, key, since)
             return signal.Measurement(prompt_tokens=prompt, appended_tokens=plans.tokens_between(session.pk, first, None), at=at)
     return None
@@ -143,6 +143,9 @@ def _fold(
     """About how many tokens a manual compaction would leave, or why there is nothing to fold."""
     after_system = cuts.after_system(session.pk)
     keep_tokens = boundary.keep_budget(policy, window, now.tokens, manual=True, calibration=known)
-    chosen = cuts.manual_cut(session.pk, checkpoint, policy, keep_tokens)
+    try:
+        chosen = cuts.manual_cut(session.pk, checkpoint, policy, keep_tokens)
+    except plans.BrokenPlan:
+        return Fold()  # no cut goes near an entry that can't be read; whatever is written must not fail with it
     system_tokens = plans.tokens_between(session.pk, 0, after_system - 1) if after_system else 0
     return fold(chosen, system_tokens, sum(composition.values()), now, policy, window, known)

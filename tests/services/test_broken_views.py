@@ -8,6 +8,7 @@ from django.urls import reverse
 from sessions_app.management.exits import CommandFailure, Exit
 from sessions_app.models import Blob, Compaction, Entry, Session, Turn, ViewSegment
 from sessions_app.selectors import plans
+from sessions_app.selectors.entry_rows import UNREADABLE
 from sessions_app.services import signals
 from sessions_app.services.compactions.request import request
 from sessions_app.services.compactions.revert import revert
@@ -94,7 +95,7 @@ def test_an_entry_that_cannot_be_read_is_a_note_in_its_place(session, support_ac
     Entry.objects.filter(session=session, index=last).update(parts='[{"kind":"te')
     Entry.objects.filter(session=session, index=2).update(parts='[{"kind":"nonsense"}]')
     assert "can&#x27;t be read as it is stored" in page(session, layout="canonical", at=2).content.decode()
-    assert plans.UNREADABLE in [part.part.text for message in plans.load_view(fresh(session)) for part in message.parts]
+    assert UNREADABLE in [part.part.text for message in plans.load_view(fresh(session)) for part in message.parts]
     assert turn_of(session, support_actor).status == "completed"
 
 

@@ -94,7 +94,7 @@ class Command(SessionCommand):
         first = options["start"] or 0
         if options["last"]:
             first = max(first, (self.session.entry_count if view.upto is None else view.upto + 1) - options["last"])
-        entries = _some(plans.load_entries(self.session.pk, first, view.upto, whole=True), options)
+        entries = _some(plans.load_entries(self.session.pk, first, view.upto, whole=True, for_people=True), options)
         judged = ((entry, fate_of(shape_of(entry), view.chain)) for entry in entries)
         if not is_text:
             self.out.objects((entry_shape(*one) for one in judged), self._head(view, "history"))

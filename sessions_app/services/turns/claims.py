@@ -15,7 +15,7 @@ from sessions_app.engine.terms import Kind, PartKind, Role, Status
 from sessions_app.events import log
 from sessions_app.events.types import EventType
 from sessions_app.models import Compaction, Entry, EventResult, Session, SessionStatus, Turn, TurnStatus
-from sessions_app.selectors import plans
+from sessions_app.selectors.entry_rows import readable_parts
 from sessions_app.services.compactions.lease import LEASE_S, LeaseLost
 from sessions_app.services.compactions.request import start_waiting
 from sessions_app.services.compactions.step_events import WORKER
@@ -136,7 +136,7 @@ def _unanswered(session: Session) -> list[Draft]:
     if last is None:
         return []
     # From the parts: the columns keep the beginning of a long id, and a result must bear the whole of it.
-    calls = list(dict.fromkeys(part.call_id for part in plans.readable_parts(last.parts) if part.kind is PartKind.CALL and part.call_id))
+    calls = list(dict.fromkeys(part.call_id for part in readable_parts(last.parts) if part.kind is PartKind.CALL and part.call_id))
     return [
         Draft(
             role=Role.TOOL,
