@@ -14,7 +14,7 @@ from django.utils.crypto import constant_time_compare
 
 from sessions_app.events import log, refusals
 from sessions_app.events.actors import Actor
-from sessions_app.models import ActorKind, Session
+from sessions_app.models import AccessToken, ActorKind, Session
 
 OPERATORS, SUPPORT, ADMINS = "operators", "support", "admins"
 ROLE_BY_GROUP = {ADMINS: "admin", SUPPORT: "support", OPERATORS: "operator"}  # strongest first
@@ -34,6 +34,8 @@ class Action(StrEnum):
     PIN = "pin"
     EXCLUDE = "exclude"
     MESSAGE = "message"
+    EDIT = "edit"  # title, labels, archive
+    INGEST = "ingest"  # write down what happened in an agent elsewhere
     INTERRUPT = "interrupt"
     CHOOSE_MODEL = "choose_model"
     RESET_BREAKER = "reset_breaker"  # let automatic compaction start again
@@ -41,6 +43,8 @@ class Action(StrEnum):
     AUDIT = "audit"
     MANAGE_USERS = "manage_users"
     MANAGE_POLICIES = "manage_policies"
+    MANAGE_TOKENS = "manage_tokens"
+    MANAGE_RUNNERS = "manage_runners"
     REPAIR = "repair"  # set right what the doctor finds
 
 
@@ -52,6 +56,8 @@ _SUPPORT = _OPERATOR | {
     Action.DRAFT,
     Action.FORK,
     Action.MESSAGE,
+    Action.EDIT,
+    Action.INGEST,
     Action.INTERRUPT,
     Action.CHOOSE_MODEL,
     Action.RESET_BREAKER,
@@ -67,6 +73,25 @@ ACTIONS_BY_ROLE: dict[str, frozenset[Action]] = {
 }
 
 
+class Scope(StrEnum):
+    """What a token may be used for, of what its owner may do."""
+
+    READ = "read"
+    INGEST = "ingest"
+    STEER = "steer"
+    ADMIN = "admin"
+
+
+_INGEST = frozenset({Action.IMPORT, Action.INGEST})
+ACTIONS_BY_SCOPE: dict[str, frozenset[Action]] = {
+    Scope.READ: frozenset({Action.READ, Action.EXPORT}),
+    Scope.INGEST: _INGEST,
+    Scope.STEER: _SUPPORT - _OPERATOR - _INGEST,
+    Scope.ADMIN: frozenset(Action) - _SUPPORT,
+}
+"""Each action belongs to exactly one scope."""
+
+
 class NoAccess(Exception):
     """There is nothing here for this person: answered 404, so that it does not tell whether the thing exists."""
 
@@ -74,9 +99,16 @@ class NoAccess(Exception):
 class ActionRefused(Exception):
     """The person may see this, but not do that: answered 403, with the right that is missing."""
 
-    def __init__(self, action: Action, role: str) -> None:
+    def __init__(self, action: Action, role: str, scopes: frozenset[str] | None = None) -> None:
         self.action = action
         self.role = role
+        if scopes is not None and action in ACTIONS_BY_ROLE.get(role, frozenset()):
+            scope = next(name for name, actions in ACTIONS_BY_SCOPE.items() if action in actions)
+            held = ", ".join(sorted(scopes)) or "none"
+            super().__init__(
+                f"This token may not {action.value.replace('_', ' ')}: that takes the scope {scope}; it has {held}. Nothing was changed."
+            )
+            return
         needed = "support or admins" if action in _SUPPORT else "admins"
         super().__init__(
             f"Your role ({role or 'none'}) may not {action.value.replace('_', ' ')}; the groups {needed} may. Nothing was changed."
@@ -111,6 +143,19 @@ def actor_of(request: HttpRequest) -> Actor:
 def _printable(sent: str) -> str:
     """Without what PostgreSQL refuses to store: whoever sends a NUL along would leave no event."""
     return "".join(character for character in sent if character.isprintable())
+
+
+def actor_of_token(token: AccessToken, *, request_id: str = "", address: str = "") -> Actor:
+    """The actor behind a token that holds: its owner, with the rights that both have. `id` is the token's. One query."""
+    return Actor(
+        kind=ActorKind.TOKEN,
+        id=str(token.pk),
+        name=token.owner.get_username(),
+        role=role_of(token.owner),
+        request_id=request_id,
+        address=address,
+        scopes=frozenset(token.scopes),
+    )
 
 
 def actor_of_socket(scope: Mapping[str, Any]) -> Actor:
@@ -149,24 +194,38 @@ def command_actor(name: str = "") -> Actor:
 
 
 def allows(actor: Actor, action: Action) -> bool:
-    """Whether the actor's role includes the action. The system itself may do anything."""
-    return actor.kind == ActorKind.SYSTEM or action in ACTIONS_BY_ROLE.get(actor.role, frozenset())
+    """Whether the actor's role includes the action, and so do a token's scopes. The system itself may do anything."""
+    return actor.kind == ActorKind.SYSTEM or (_role_allows(actor, action) and _scopes_allow(actor.scopes, action))
+
+
+def _role_allows(actor: Actor, action: Action) -> bool:
+    return action in ACTIONS_BY_ROLE.get(actor.role, frozenset())
+
+
+def _scopes_allow(scopes: frozenset[str] | None, action: Action) -> bool:
+    return scopes is None or any(action in ACTIONS_BY_SCOPE.get(scope, frozenset()) for scope in scopes)
+
+
+def _sees_nothing(actor: Actor) -> bool:
+    """Whether not even the existence of a thing is for the actor: a matter of the role, whatever a token is for."""
+    return actor.kind != ActorKind.SYSTEM and not _role_allows(actor, Action.READ)
 
 
 def require(actor: Actor, action: Action, *, target: tuple[str, str] = ("", ""), stream: str = "") -> None:
     """Lets the actor pass, or writes the refusal down and raises `NoAccess` (no role) or `ActionRefused`."""
     if allows(actor, action):
         return
-    reason = f"role {actor.role or 'none'} may not {action.value}"
+    who = "a token of these scopes" if _role_allows(actor, action) else f"role {actor.role or 'none'}"
+    reason = f"{who} may not {action.value}"
     refusals.record(actor=actor, reason=reason, target=target, stream=stream, payload={"action": action.value})
-    if not allows(actor, Action.READ):
+    if _sees_nothing(actor):
         raise NoAccess("Your account is in no group, so there is nothing to show. An admin can add it to one.")
-    raise ActionRefused(action, actor.role)
+    raise ActionRefused(action, actor.role, actor.scopes)
 
 
 def access_session(actor: Actor, session_id: uuid.UUID | str, action: Action) -> Session:
     """The session, if the actor may do `action` with it; else an event and `NoAccess` or `ActionRefused`."""
-    if not allows(actor, Action.READ):
+    if _sees_nothing(actor):
         require(actor, action, target=("session", str(session_id)))  # before the look: also whether it exists is not for them
     session = Session.objects.select_related("project", "parent", "active_agent", "active_console", "running").filter(pk=session_id).first()
     if session is None:

@@ -2,6 +2,7 @@
 
 from django.urls import include, path
 
+from sessions_app.api.root import urlpatterns as api_urls
 from sessions_app.views import (
     accounts,
     audit,
@@ -106,5 +107,6 @@ urlpatterns = [
     path("projects/<uuid:project_id>/memory/repair/", memory.memory_repair, name="memory-repair"),
     path("audit/", include(audit_urls)),
     path("styleguide/", styleguide.styleguide, name="styleguide"),
+    path("v1/", include((api_urls, "api"))),
     path("healthz", health.health, name="health"),
 ]

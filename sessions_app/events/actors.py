@@ -7,7 +7,10 @@ from sessions_app.models import ActorKind
 
 @dataclass(frozen=True, kw_only=True)
 class Actor:
-    """Who acts, as they are known at this moment. `role` is `operator`, `support`, `admin` or empty."""
+    """Who acts, as they are known at this moment. `role` is `operator`, `support`, `admin` or empty.
+
+    `scopes` are what a token may be used for, of its owner's rights; None for whoever has them all.
+    """
 
     kind: ActorKind
     id: str = ""
@@ -16,6 +19,7 @@ class Actor:
     request_id: str = ""
     gesture_id: str = ""
     address: str = ""
+    scopes: frozenset[str] | None = None
 
 
 def system_actor(name: str) -> Actor:

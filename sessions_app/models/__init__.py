@@ -1,10 +1,12 @@
 """All tables. One noun a module; no writes to other nouns."""
 
+from sessions_app.models.access_token import AccessToken
 from sessions_app.models.account import OneTimePassword
 from sessions_app.models.compaction import ClearedResult, Compaction, Lease, ViewSegment
 from sessions_app.models.draft import Draft, SummaryVersion
 from sessions_app.models.entry import Blob, Entry, Record, RecordFrame, SourceFile
 from sessions_app.models.event import ActorKind, Event, EventResult, EventStream
+from sessions_app.models.idempotency_key import IdempotencyKey
 from sessions_app.models.ids import new_id, short
 from sessions_app.models.import_run import ImportRun, ImportState
 from sessions_app.models.memory import MemoryFact, MemoryFlush
@@ -17,6 +19,7 @@ from sessions_app.models.turn import OPEN_TURNS, Turn, TurnStatus
 __all__ = [
     "BUSY_STATUSES",
     "OPEN_TURNS",
+    "AccessToken",
     "ActorKind",
     "Blob",
     "ClearedResult",
@@ -26,6 +29,7 @@ __all__ = [
     "Event",
     "EventResult",
     "EventStream",
+    "IdempotencyKey",
     "ImportRun",
     "ImportState",
     "Lease",

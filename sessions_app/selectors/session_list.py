@@ -115,7 +115,7 @@ def session_list_page(
     query = _rows().filter(VIEWS[filters.view][1], filters.condition())
     sessions, position = page_of(query, ordering, Cursor.decode(cursor, ordering), size)
     facets, matching = facets_and_matching(filters)
-    rows = tuple(_row(session) for session in sessions)
+    rows = tuple(row_of(session) for session in sessions)
     return SessionListPage(
         rows=rows,
         tabs=tuple(ViewTab(key, label, facets.counts[key]) for key, (label, _) in VIEWS.items()),
@@ -132,7 +132,7 @@ def session_list_page(
 def rows(session_ids: Sequence[uuid.UUID]) -> tuple[SessionRow, ...]:
     """The rows of these sessions, in this order, without those that stand in no list. One query."""
     found = _rows().in_bulk(session_ids)
-    return tuple(_row(found[session_id]) for session_id in session_ids if session_id in found)
+    return tuple(row_of(found[session_id]) for session_id in session_ids if session_id in found)
 
 
 def _label(name: str, filters: SessionFilters, rows: tuple[SessionRow, ...]) -> str:
@@ -144,7 +144,8 @@ def _rows() -> SessionQuerySet:
     return Session.objects.listed().select_related("project", "running").only(*_COLUMNS)
 
 
-def _row(session: Session) -> SessionRow:
+def row_of(session: Session) -> SessionRow:
+    """A session as the list shows it, from a row with its `project` and `running`; no query."""
     running = session.running
     return SessionRow(
         id=session.pk,

@@ -12,6 +12,9 @@ from django.contrib.sessions.backends import db
 from django.contrib.sessions.models import Session as SignIn
 
 BEGAN = "_began"  # epoch seconds, in the session's own data
+MUST_CHANGE = "must_change_password"
+"""In the browser's session while its user has a password that somebody else made."""
+
 WRITES_PER_IDLE = 20
 """Sliding is written down once in each of so many parts of the idle time, not with every request."""
 

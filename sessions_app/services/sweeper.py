@@ -24,7 +24,7 @@ from sessions_app.events import log
 from sessions_app.events.actors import system_actor
 from sessions_app.events.types import EventType
 from sessions_app.models import BUSY_STATUSES, Compaction, ImportRun, ImportState, Lease, Session, SessionKind, SessionStatus
-from sessions_app.services import forks, memory_flush, policies, search_index
+from sessions_app.services import forks, idempotency, memory_flush, policies, search_index
 from sessions_app.services.compactions import drafts, lease
 from sessions_app.services.compactions.endings import NEVER_IDLE, end, end_lost
 from sessions_app.services.compactions.lease import database_time
@@ -80,6 +80,7 @@ class SweepReport:
     policies_spread: int = 0
     sign_ins_ended: int = 0
     failures_forgotten: int = 0
+    idempotency_keys_forgotten: int = 0
 
     def words(self) -> str:
         """The report in one line."""
@@ -112,6 +113,7 @@ def sweep(*, at_start: bool = False) -> SweepReport:
         "policies_spread": lambda: policies.spread(for_s=SPREAD_S),
         "sign_ins_ended": forget_ended,
         "failures_forgotten": forget_old_failures,
+        "idempotency_keys_forgotten": idempotency.forget_old,
     }
     if is_steady:
         steps["forks_removed"] = lambda: forks.remove_left(actor=SWEEPER)

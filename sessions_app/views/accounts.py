@@ -18,8 +18,9 @@ from sessions_app.forms import SignInForm
 from sessions_app.permissions import actor_of
 from sessions_app.selectors import users
 from sessions_app.services import accounts, sign_ins, throttle
+from sessions_app.services.sign_in_store import MUST_CHANGE
 from sessions_app.views.pages import PageRequest, render_page, wants_fragment
-from sessions_app.views.sign_in_middleware import MUST_CHANGE, lead_to_sign_in
+from sessions_app.views.sign_in_middleware import lead_to_sign_in
 
 
 @login_not_required

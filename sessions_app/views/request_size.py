@@ -8,7 +8,7 @@ from django.template.loader import render_to_string
 from sessions_app.views.errors import TEMPLATE
 from sessions_app.views.middleware import Answer, EitherWay
 
-UPLOADS = "/imports/"
+UPLOADS = ("/imports/", "/v1/imports")
 FRAME_BYTES = 1_000_000
 """What a form with files says around them."""
 

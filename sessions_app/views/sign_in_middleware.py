@@ -12,11 +12,8 @@ from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, resolve_url
 from django.utils.http import url_has_allowed_host_and_scheme, urlencode
 
-from sessions_app.services.sign_in_store import SessionStore
+from sessions_app.services.sign_in_store import MUST_CHANGE, SessionStore
 from sessions_app.views.pages import wants_fragment
-
-MUST_CHANGE = "must_change_password"
-"""In the browser's session while its user has a password that somebody else made."""
 
 _OPEN_WITH_IT = frozenset({"password-change", "sign-out", "sign-in"})
 
@@ -38,6 +35,8 @@ class SignInRequired(LoginRequiredMiddleware):
     def process_view(
         self, request: HttpRequest, view_func: Callable[..., HttpResponseBase], view_args: object, view_kwargs: object
     ) -> HttpResponseBase | None:
+        if not getattr(view_func, "login_required", True):
+            return None  # it is for everybody, or answers by itself as the API does
         answer = super().process_view(request, view_func, view_args, view_kwargs)  # type: ignore[arg-type]
         if answer is not None or not request.user.is_authenticated or not request.session.get(MUST_CHANGE):
             return answer

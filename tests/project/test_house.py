@@ -37,6 +37,7 @@ def matches(pattern: str, paths: list[Path]) -> list[str]:
 def edge_files() -> list[Path]:
     return [
         *files(".py", under=APP / "views"),
+        *files(".py", under=APP / "api"),
         *files(".py", under=APP / "live"),
         *files(".py", under=APP / "templatetags"),
         APP / "tasks.py",
