@@ -36,6 +36,7 @@ class Action(StrEnum):
     MESSAGE = "message"
     EDIT = "edit"  # title, labels, archive
     INGEST = "ingest"  # write down what happened in an agent elsewhere
+    BIND_RUNNER = "bind_runner"  # say which program owns a session's loop
     INTERRUPT = "interrupt"
     CHOOSE_MODEL = "choose_model"
     RESET_BREAKER = "reset_breaker"  # let automatic compaction start again
@@ -58,6 +59,7 @@ _SUPPORT = _OPERATOR | {
     Action.MESSAGE,
     Action.EDIT,
     Action.INGEST,
+    Action.BIND_RUNNER,
     Action.INTERRUPT,
     Action.CHOOSE_MODEL,
     Action.RESET_BREAKER,
@@ -223,11 +225,21 @@ def require(actor: Actor, action: Action, *, target: tuple[str, str] = ("", ""),
     raise ActionRefused(action, actor.role, actor.scopes)
 
 
+_LONG = (
+    "policy", "summary", "mechanical_state", "retention", "unsupported", "rungs", "summarisers_tried", "warnings", "detail", "instructions",
+)  # fmt: skip
+"""Columns of a compaction that may hold some hundred kilobytes: whoever opens a session needs none of them, and gets them when they are
+asked for."""
+
+_OPENED = ("active_agent", "active_console", "running")
+
+
 def access_session(actor: Actor, session_id: uuid.UUID | str, action: Action) -> Session:
     """The session, if the actor may do `action` with it; else an event and `NoAccess` or `ActionRefused`."""
     if _sees_nothing(actor):
         require(actor, action, target=("session", str(session_id)))  # before the look: also whether it exists is not for them
-    session = Session.objects.select_related("project", "parent", "active_agent", "active_console", "running").filter(pk=session_id).first()
+    opened = Session.objects.select_related("project", "parent", *_OPENED)
+    session = opened.defer(*(f"{which}__{column}" for which in _OPENED for column in _LONG)).filter(pk=session_id).first()
     if session is None:
         raise unknown_session(actor, str(session_id), action)
     steering = action not in _OPERATOR

@@ -13,6 +13,7 @@ from ninja.errors import AuthenticationError, HttpError, ValidationError
 from sessions_app.api.wire import json_response
 from sessions_app.engine.policy import PolicyError
 from sessions_app.permissions import ActionRefused, NoAccess
+from sessions_app.selectors.item_ids import UnknownItem
 from sessions_app.selectors.keyset import CursorError
 from sessions_app.selectors.plans import BrokenPlan
 from sessions_app.services.compactions.automatic import NotOurs
@@ -95,6 +96,7 @@ CODES: dict[type[Exception], str] = {
     InvalidMessage: "invalid_input",
     InvalidSummary: "invalid_input",
     CursorError: "invalid_input",
+    UnknownItem: "invalid_input",
     BadRequest: "invalid_input",
     NotOurs: "invalid_input",
     SessionBusy: "conflict",
