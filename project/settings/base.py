@@ -145,6 +145,7 @@ UPLOAD_MAX_BYTES = ENV.number("UPLOAD_MAX_MB") * 1_000_000
 DATA_UPLOAD_MAX_MEMORY_SIZE = 2_500_000
 FILE_UPLOAD_HANDLERS = ["django.core.files.uploadhandler.TemporaryFileUploadHandler"]
 SESSION_FLUSH = is_on(ENV.text("SESSION_FLUSH"))
+RUNNER_HOSTS = ENV.items("RUNNER_HOSTS")
 COMMAND_USER = ENV.text("USER")
 HOST = ENV.text("HOST")
 PORT = ENV.number("PORT")

@@ -52,6 +52,12 @@ VARIABLES = (
     Variable(
         "SESSION_FLUSH", "str", "", "`0`, `false`, `no` or `off`: no facts are kept in any project's memory, whatever the policies say."
     ),
+    Variable(
+        "RUNNER_HOSTS",
+        "list",
+        [],
+        "Hosts that runners may be on beside this machine, separated by commas: names, `.suffixes`, addresses, networks.",
+    ),
     Variable("USER", "str", "", "Name under which commands act; without it they act as `cli:<system user>` with admin rights."),
 )
 

@@ -12,6 +12,7 @@ from sessions_app.models.import_run import ImportRun, ImportState
 from sessions_app.models.memory import MemoryFact, MemoryFlush
 from sessions_app.models.override import Override, OverrideKind
 from sessions_app.models.policy import PolicyRevision, PolicyScope, PolicyValue
+from sessions_app.models.runner import Runner
 from sessions_app.models.search import SearchBlock
 from sessions_app.models.session import BUSY_STATUSES, Project, Session, SessionKind, SessionRelation, SessionStatus
 from sessions_app.models.turn import OPEN_TURNS, Turn, TurnStatus
@@ -44,6 +45,7 @@ __all__ = [
     "Project",
     "Record",
     "RecordFrame",
+    "Runner",
     "SearchBlock",
     "Session",
     "SessionKind",

@@ -41,6 +41,12 @@ class Compaction(models.Model):
     chunk_count = models.PositiveIntegerField(default=0)
     step = models.PositiveIntegerField(default=0)  # number of the last of its five-step events
     cancel_requested = models.BooleanField(default=False)
+    through = models.CharField(max_length=8, null=True, blank=True)  # `runner` or `console`, where whoever asked chose who does it
+    runner = models.ForeignKey("Runner", null=True, blank=True, on_delete=models.SET_NULL, related_name="+", db_index=False)
+    forwarded_at = models.DateTimeField(null=True, blank=True)  # stored before anything is sent: never forwarded twice
+    runner_answer = models.PositiveSmallIntegerField(null=True, blank=True)  # the status of HTTP that came back
+    operation_id = models.CharField(max_length=200, null=True, blank=True)  # under which the runner will report
+    decided_at = models.DateTimeField(null=True, blank=True)  # when somebody settled an outcome that was unknown
     session_status_before = models.CharField(max_length=12, blank=True)  # what the session goes back to when this ends
     lease_token = models.UUIDField(null=True, blank=True)
     heartbeat_at = models.DateTimeField(null=True, blank=True)

@@ -68,6 +68,9 @@ class Session(models.Model):
     window_override = models.PositiveIntegerField(null=True, blank=True)  # tokens; somebody set it
     window_reported = models.PositiveIntegerField(null=True, blank=True)  # tokens; the agent's file says so. Else the model table decides
     kind = models.CharField(max_length=10, choices=SessionKind.choices, default=SessionKind.IMPORTED)
+    runner = models.ForeignKey("Runner", null=True, blank=True, on_delete=models.SET_NULL, related_name="sessions", db_index=False)
+    external_id = models.CharField(max_length=200, blank=True, default="")  # what its runner calls it; empty: by our own id
+    unbound_kind = models.CharField(max_length=10, blank=True, default="")  # what its kind is again without its runner
     status = models.CharField(max_length=12, choices=SessionStatus.choices, default=SessionStatus.IDLE)
     parent = models.ForeignKey("self", null=True, blank=True, on_delete=models.SET_NULL, related_name="children")
     relation = models.CharField(max_length=12, choices=SessionRelation.choices, blank=True)
@@ -133,6 +136,7 @@ class Session(models.Model):
             models.Index(fields=["-entry_count", "-id"], name="session_by_entries"),
             models.Index(fields=["title", "id"], name="session_by_title"),
             models.Index(fields=["status"], name="session_busy", condition=~Q(status="idle")),
+            models.Index(fields=["runner"], name="session_by_runner", condition=Q(runner__isnull=False)),
             models.Index(fields=["copied_from"], name="session_by_origin", condition=~Q(copied_from="")),
             models.Index(fields=["first_source_id"], name="session_by_first", condition=~Q(first_source_id="")),
             # All that the counts above the list read, so that they read no rows: a row is a hundred times as long.

@@ -26,7 +26,11 @@ from sessions_app.models import Compaction, Session, SessionKind, SessionStatus
 from sessions_app.providers.registry import is_usable
 from sessions_app.selectors import cuts, plans
 from sessions_app.services import evaluations
+from sessions_app.services.compactions import unknown
 from sessions_app.services.compactions.transitions import move
+
+RUNNER, CONSOLE = "runner", "console"
+"""Who is to compact, where somebody chooses: the session's runner, asked again, or this console alone."""
 
 WAIT_FOR_IDLE_S = 1_800
 """How long an attempt waits for a busy session."""
@@ -44,11 +48,16 @@ class CompactUnavailable(InvalidRequest):
     """This session can't be compacted by anybody here: its policy wants a model, and there is none."""
 
     def __init__(self, why: str) -> None:
-        super().__init__("", f"/compact is unavailable: {why}. Choose a model, or change the policy.")
+        what = "Set the session's model, name a usable one among the policy's summarisers, or set its require_model to false."
+        super().__init__("", f"/compact is unavailable: {why}. {what}")
 
 
 class SessionBusy(Exception):
     """A turn or an approval is open, and the caller does not want to wait for its end."""
+
+
+class Undecided(SessionBusy):
+    """Whether the session's runner carried out the last compaction is not known, and nobody has said what to do about it."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +77,7 @@ def request(
     boundary: int | None = None,
     force: bool = False,
     when_idle: bool = True,
+    through: str = "",
     trigger: Trigger = Trigger.MANUAL,
     verdict: Verdict | None = None,
     turn_id: uuid.UUID | None = None,
@@ -76,16 +86,18 @@ def request(
 ) -> RequestAnswer:
     """Starts a compaction in the background, or joins the one that is under way.
 
-    `instructions`: what to stress, at most 2,000 characters. `boundary`: index of the first entry to keep. Any `trigger` but
-    the manual one comes from a turn that is open, and so does not wait for its end; the caller runs the attempt. `verdict`
+    `instructions`: what to stress, at most 2,000 characters. `boundary`: index of the first entry to keep. Where the session
+    has a runner, that is asked first, unless `through` is `console`; `runner` asks it again after an unknown outcome. Any `trigger`
+    but the manual one comes from a turn that is open, and so does not wait for its end; the caller runs the attempt. `verdict`
     and `turn_id` say why it fired and where; `protected_messages` is the least that it leaves alone. `changes` are values of the
     policy for this attempt alone, such as `{"review_before_commit": True}`.
-    Raises `InvalidRequest` on an option that can't be met, `CompactUnavailable` where no summariser could do it, and
-    `SessionBusy` when the session is busy and `when_idle` is False. An empty session, or one with nothing to fold, is an
-    attempt that ends as skipped.
+    Raises `InvalidRequest` on an option that can't be met, `CompactUnavailable` where no summariser could do it, `Undecided`
+    after an unknown outcome, and `SessionBusy` when the session is busy and `when_idle` is False. An empty session, or one with
+    nothing to fold, is an attempt that ends as skipped.
     """
     instructions = instructions.strip()
     _validate(session, instructions, profile, boundary)
+    _validate_way(session, through)
     policy = policy_snapshot(session, profile, protected_messages=protected_messages, changes=changes)
     attempt = Compaction(
         session_id=session.pk,
@@ -99,8 +111,10 @@ def request(
         instructions=instructions,
         boundary_index=boundary,
         force=force,
+        through=through or None,
     )
-    _check_available(session, attempt)
+    if session.runner_id is None or through == CONSOLE:
+        check_available(session, attempt)  # else once the runner has said that it leaves it to us
     return _join_or_start(actor, session, attempt, when_idle=when_idle)
 
 
@@ -130,14 +144,23 @@ def _validate(session: Session, instructions: str, profile: str, boundary: int |
         _check_boundary(session, boundary)
 
 
-def _check_available(session: Session, attempt: Compaction) -> None:
+def _validate_way(session: Session, through: str) -> None:
+    if through not in {"", RUNNER, CONSOLE}:
+        raise InvalidRequest("through", f"A compaction goes through `{RUNNER}` or `{CONSOLE}`, not {through[:40]!r}.")
+    if through == RUNNER and session.runner_id is None:
+        raise InvalidRequest("through", "This session has no runner.")
+
+
+def check_available(session: Session, attempt: Compaction) -> None:
     """Raises `CompactUnavailable` where a session that is held here has no model, and nothing else may summarise."""
-    if session.kind != SessionKind.INLINE or session.model:
+    if session.kind not in {SessionKind.INLINE, SessionKind.OWNED} or session.model:
         return
     policy = msgspec.convert(attempt.policy["values"], Policy)
-    if policy.require_model or not any(map(is_usable, policy.summarisers)):
-        why = "its policy asks for a model" if policy.require_model else "none of its summarisers can be used here"
-        raise CompactUnavailable(f"this session has no model, and {why}")
+    lacks = f"this session of {session.agent} has no model, and"
+    if policy.require_model:
+        raise CompactUnavailable(f"{lacks} its policy asks for one (require_model)")
+    if not any(map(is_usable, policy.summarisers)):
+        raise CompactUnavailable(f"{lacks} none of its summarisers ({', '.join(policy.summarisers)}) can be used here")
 
 
 def _check_boundary(session: Session, boundary: int) -> None:
@@ -170,6 +193,7 @@ def _join(actor: Actor, session: Session) -> RequestAnswer | None:
 
 
 def _start(actor: Actor, session: Session, attempt: Compaction, *, when_idle: bool) -> RequestAnswer:
+    _settle(session, attempt, actor)
     is_manual = attempt.trigger == Trigger.MANUAL
     waits = session.is_busy and is_manual
     if waits and not when_idle:
@@ -196,6 +220,16 @@ def _start(actor: Actor, session: Session, attempt: Compaction, *, when_idle: bo
             queue.enqueue(queue.RUN_COMPACTION, str(attempt.pk))
     attempt.refresh_from_db()
     return RequestAnswer(attempt, joined=False)
+
+
+def _settle(session: Session, attempt: Compaction, actor: Actor) -> None:
+    """An outcome that nobody knows has to be decided before anything else is begun: whoever says which way has decided."""
+    if not attempt.through and unknown.undecided(session.pk).exists():
+        raise Undecided(
+            "Whether the runner carried out the last compaction is not known. Nothing was started. Look in the agent; then ask the runner "
+            "again (through: runner), or compact what this console shows (through: console)."
+        )
+    unknown.decide(session.pk, actor=actor, decision="again" if attempt.through == RUNNER else CONSOLE)
 
 
 def open_attempt(attempt: Compaction, session: Session, *, waits: bool = False) -> None:
