@@ -75,6 +75,30 @@ def test_what_is_there_and_what_comes_is_taken_in(following, tmp_path, polls):
     assert set(Session.objects.values_list("kind", flat=True)) == {"observed"}
 
 
+@pytest.mark.parametrize("polls", [False, True])
+def test_a_file_that_is_written_to_all_the_time_holds_up_no_other_one_and_ends_whole(following, tmp_path, polls):
+    path = tmp_path / f"{SESSION}.jsonl"
+    add(path, prompt("u0", None))
+    stop, written = threading.Event(), [1]
+
+    def write_on() -> None:
+        while not stop.wait(0.005):
+            add(path, *(prompt(f"u{number}", f"u{number - 1}", "on and on " * 200) for number in range(written[0], written[0] + 20)))
+            written[0] += 20
+
+    writer = threading.Thread(target=write_on, daemon=True)
+    writer.start()
+    try:
+        following(polls=polls)  # what is there is taken in while it grows
+        add(tmp_path / f"{OTHER}.jsonl", prompt("o1", None) | {"sessionId": OTHER})
+        wait_until(lambda: entries(OTHER) == ["o1"])
+    finally:
+        stop.set()
+        writer.join()
+    wait_until(lambda: len(entries()) == written[0], 2 * PATIENCE_S)
+    assert entries() == [f"u{number}" for number in range(written[0])]
+
+
 def test_a_fork_of_a_followed_session_is_followed_by_nobody(following, tmp_path):
     add(tmp_path / f"{SESSION}.jsonl", prompt("u1", None))
     following()

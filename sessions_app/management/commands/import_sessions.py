@@ -55,6 +55,7 @@ def _report(out: Output, run: ImportRun, *, is_quiet: bool) -> None:
             out.note(f"{outcome['name']}: {outcome['error']}")
         elif not is_quiet and outcome["state"] not in {"unchanged", "skipped"}:
             out.write(f"{_line(outcome)}\n")
+            out.write("".join(f"{'':9}  {plain_line(note)}\n" for note in outcome.get("notes", [])))
     out.line(_summary(run.counts))
 
 

@@ -5,14 +5,15 @@ import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, cast
 
 from django.conf import settings
 
 from sessions_app.readers import archives
 from sessions_app.readers.archives import ArchiveError, Member
 from sessions_app.services.imports.find import is_sub_agents, may_be_session
-from sessions_app.services.imports.outcomes import ImportFailedError, ImportStoppedError, SourceOutcome, SourceState
+from sessions_app.services.imports.outcomes import ImportFailedError, ImportStoppedError, SourceOutcome, SourceState, grown_note
+from sessions_app.services.imports.whole_lines import UpTo
 
 MAX_RATIO = 200
 ALWAYS_BYTES = 10_000_000
@@ -45,24 +46,34 @@ class Archive:
     def outcomes(self, take: TakeFile) -> Iterator[SourceOutcome]:
         """What comes of each member, by name. Raises `ImportFailedError` before the first, for an archive that can't be taken.
 
-        Sessions come before their sub-agents.
+        Sessions come before their sub-agents. What is added to the archive meanwhile is left for the next import.
         """
         try:
-            with self.path.open("rb") as file:
-                wanted, refused = self._look_through(file)
+            with self.path.open("rb") as opened:
+                size = os.fstat(opened.fileno()).st_size
+                file = cast("BinaryIO", UpTo(opened, size))
+                try:
+                    wanted, refused = self._look_through(file, size)
+                except ArchiveError as error:
+                    is_growing = os.fstat(opened.fileno()).st_size > size
+                    why = "It is still being written: import it when it is whole." if is_growing else "Nothing of it was imported."
+                    raise ImportFailedError(f"The archive was not taken: {error}. {why}") from error
                 yield from refused
-                yield from self._taken(file, wanted, take)
-        except ArchiveError as error:
-            raise ImportFailedError(f"The archive was not taken: {error}. Nothing of it was imported.") from error
+                yield from self._taken(file, size, wanted, take)
         except OSError as error:
             raise ImportFailedError(f"The archive can't be read ({error.strerror or error}). Nothing was changed.") from error
 
-    def _taken(self, file: BinaryIO, wanted: set[str], take: TakeFile) -> Iterator[SourceOutcome]:
+    def _taken(self, file: BinaryIO, size: int, wanted: set[str], take: TakeFile) -> Iterator[SourceOutcome]:
+        left = len(wanted)
         try:
             for wants_sub_agents in sorted({is_sub_agents(Path(name)) for name in wanted}):
                 for member in self._members(file):
                     if member.name in wanted and not member.refusal and is_sub_agents(Path(member.name)) is wants_sub_agents:
-                        yield self._take(member, take)
+                        outcome = self._take(member, take)
+                        left -= 1
+                        if not left and (added := os.fstat(file.fileno()).st_size - size) > 0:
+                            outcome.notes = [*outcome.notes, grown_note(added, what="The archive")]
+                        yield outcome
         except ArchiveError as error:
             text = f"The archive changed while it was read ({error}). What was taken before is kept; repeat the import."
             raise ImportFailedError(text) from error
@@ -70,9 +81,9 @@ class Archive:
     def _members(self, file: BinaryIO) -> Iterator[Member]:
         return archives.members(file, self.kind, name=Path(self.label).name)
 
-    def _look_through(self, file: BinaryIO) -> tuple[set[str], list[SourceOutcome]]:
+    def _look_through(self, file: BinaryIO, size: int) -> tuple[set[str], list[SourceOutcome]]:
         """Reads what would be imported to its end, so that a bomb or a broken member shows before anything is stored."""
-        limit = max(ALWAYS_BYTES, MAX_RATIO * os.fstat(file.fileno()).st_size)
+        limit = max(ALWAYS_BYTES, MAX_RATIO * size)
         wanted: set[str] = set()
         refused: list[SourceOutcome] = []
         unpacked = 0

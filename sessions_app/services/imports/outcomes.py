@@ -59,3 +59,8 @@ def database_sentence(error: DatabaseError | InterfaceError) -> str:
     if "locked" in str(error).lower():
         return f"The database was busy for too long. {kept}"
     return f"The database refused a write ({error}). {kept}"
+
+
+def grown_note(left: int, *, what: str = "It") -> str:
+    """What there is to say of a file that is longer by so many bytes than when it was opened."""
+    return f"{what} grew while it was read: {left:,} {'byte is' if left == 1 else 'bytes are'} left for the next import."

@@ -29,6 +29,7 @@ from sessions_app.services.imports.outcomes import (
     SourceOutcome,
     SourceState,
     database_sentence,
+    grown_note,
 )
 from sessions_app.services.imports.repeating import may_repeat
 from sessions_app.services.imports.whole_lines import UpTo
@@ -60,15 +61,15 @@ def import_source(
     """Imports one file, or brings its session up to date. Errors come back as a failed outcome, in a sentence;
     a file that is no session comes back as skipped.
 
-    `name` is what people gave; of an upload (`is_staged`) the path itself says nothing. `until`: the bytes behind it wait.
+    What stands in the file now is taken, though it grows on meanwhile. `until`: only the bytes before it are.
+    `name` is what people gave; of an upload (`is_staged`) the path itself says nothing.
     `keep` is given what read and wrote a source that was taken in, so that it can go on when the file grows.
     `kind`: what a session is that is new.
     """
     label = name or str(path)
     try:
         with open_file(path) as opened:
-            file = opened if until is None else cast("BinaryIO", UpTo(opened, until))
-            job = SourceImport(actor, file, path, label, is_staged=is_staged, progress=progress, cancelled=cancelled)
+            job = SourceImport(actor, opened, path, label, is_staged=is_staged, progress=progress, cancelled=cancelled, until=until)
             job.keep, job.kind = keep, kind
             with unmapped(job.size):
                 return _run(job)
@@ -106,10 +107,23 @@ class SourceImport:
     """The steps of one import, with what they share."""
 
     def __init__(
-        self, actor: Actor, file: BinaryIO, path: Path, label: str, *, is_staged: bool, progress: Progress, cancelled: Callable[[], bool]
+        self,
+        actor: Actor,
+        file: BinaryIO,
+        path: Path,
+        label: str,
+        *,
+        is_staged: bool,
+        progress: Progress,
+        cancelled: Callable[[], bool],
+        until: int | None = None,
     ) -> None:
+        status = os.fstat(file.fileno())
+        self.size = status.st_size if until is None else until
+        self.written_ns = status.st_mtime_ns
+        self._tells_of_growth = until is None
         self.actor = actor
-        self.file = file
+        self.file = cast("BinaryIO", UpTo(file, self.size))
         self.path = f"upload:{label}"[:1000] if is_staged else sources.path_of(path)
         self.file_path = path
         self.reader_path = label if is_staged else str(path)
@@ -119,8 +133,6 @@ class SourceImport:
         self.cancelled = cancelled
         self.keep: Callable[[SourceReading, SourceWriter], None] = lambda _reading, _writer: None
         self.kind = SessionKind.IMPORTED
-        self.size = file.seek(0, os.SEEK_END)
-        self.written_ns = os.fstat(file.fileno()).st_mtime_ns
         self._finish: Callable[[], SourceOutcome] | None = None
         self._is_new = False
 
@@ -209,11 +221,17 @@ class SourceImport:
         self._finish = partial(self._complete, state, writer, reading, notes)
 
     def _complete(self, state: SourceState, writer: SourceWriter, reading: SourceReading, notes: list[str]) -> SourceOutcome:
+        notes = notes + self._grown()
         finish(actor=self.actor, writer=writer, reading=reading, file=self.file, notes=notes)
         # Written to meanwhile: what was read may be neither the old nor the new. The older time makes the next import compare it all.
         sources.keep_time(writer.source, self.written_ns)
         self.keep(reading, writer)
         return self._outcome(state, writer, reading, notes)
+
+    def _grown(self) -> list[str]:
+        """What there is to say where somebody goes on writing to the file."""
+        left = os.fstat(self.file.fileno()).st_size - self.size
+        return [grown_note(left)] if self._tells_of_growth and left > 0 else []
 
     def _outcome(self, state: SourceState, writer: SourceWriter, reading: SourceReading, notes: list[str]) -> SourceOutcome:
         main = writer.lane("").session
