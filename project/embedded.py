@@ -4,8 +4,10 @@ A threads pool cannot kill what it runs, so whatever runs asks whether it should
 """
 
 import os
+import socket
 import threading
 import time
+from functools import partial
 from typing import Any
 
 import structlog
@@ -14,7 +16,7 @@ from celery.worker import state as worker_state
 
 from project.celery import celery_app
 from project.sweeping import RepeatingThread, SweepThread
-from sessions_app.services import notices
+from sessions_app.services import heartbeats, notices
 from sessions_app.services.compactions import keeper
 
 logger = structlog.get_logger(__name__)
@@ -72,7 +74,8 @@ class BackgroundWork:
 
     def __init__(self, *, sweeps: bool = True) -> None:
         self._workers: list[EmbeddedWorker] = []
-        self._threads = [_NoticeThread(), SweepThread()] if sweeps else []
+        beat = partial(heartbeats.beat, f"embedded{os.getpid()}@{socket.gethostname()}", CONCURRENCY)
+        self._threads = [_NoticeThread(), SweepThread(beat)] if sweeps else []
 
     def start(self) -> None:
         """Returns when tasks are taken."""

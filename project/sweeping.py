@@ -2,6 +2,7 @@
 
 import threading
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 
 import structlog
@@ -49,20 +50,22 @@ class RepeatingThread(ABC):
 
 
 class SweepThread(RepeatingThread):
-    """Sweeps at once and then every ten seconds.
+    """Gives a sign of life (`beat`) and sweeps, at once and then every ten seconds.
 
-    `at_start`: the queue of this process is new, so that the first sweep queues everything that waits. `beside` is held during each sweep.
+    `at_start`: the queue of this process is new, so that the first sweep queues everything that waits. `beside` is held during both.
     """
 
     name = "sweep"
 
-    def __init__(self, *, at_start: bool = True, beside: AbstractContextManager[object] | None = None) -> None:
+    def __init__(self, beat: Callable[[], object], *, at_start: bool = True, beside: AbstractContextManager[object] | None = None) -> None:
         super().__init__(sweeper.EVERY_S, sweeper.EVERY_S)
+        self._beat = beat
         self._at_start = at_start
         self._beside = beside or nullcontext()
 
     def once(self) -> None:
         with self._beside:
+            self._beat()
             report = sweeper.sweep(at_start=self._at_start)
             self._at_start = False
             if report != sweeper.SweepReport():

@@ -1,7 +1,9 @@
-"""What `celery -A project worker` does besides taking tasks: it refuses unsafe settings, logs as all processes do, and sweeps."""
+"""What `celery -A project worker` does besides its tasks: refuses unsafe settings, logs as all processes do, says that it lives, sweeps."""
 
 import os
 import threading
+from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import structlog
@@ -59,13 +61,33 @@ def start_sweeping(sender: Any = None, **_: Any) -> None:
     from project.sweeping import SweepThread  # noqa: PLC0415  needs the loaded applications
 
     os.register_at_fork(before=_rounds.before_fork, after_in_parent=_rounds.after_fork, after_in_child=_rounds.in_child)
-    thread = SweepThread(at_start=False, beside=_rounds.lock)
+    thread = SweepThread(partial(_beat, sender), at_start=False, beside=_rounds.lock)
     thread.start()
     _sweeps.append(thread)
-    logger.info("worker_ready", worker=getattr(sender, "hostname", ""))
+    logger.info("worker_ready", worker=sender.hostname)
+
+
+def _beat(consumer: Any) -> None:
+    """A worker that was asked to end takes nothing more, however long what runs may still take."""
+    from celery.worker import state  # noqa: PLC0415  loaded by now
+
+    from sessions_app.services import heartbeats  # noqa: PLC0415  needs the loaded applications
+
+    takes_tasks: bool = state.should_stop is None
+    if takes_tasks:
+        heartbeats.beat(consumer.hostname, set(consumer.app.amqp.queues.consume_from))
+    else:
+        heartbeats.end(consumer.hostname)
 
 
 @worker_shutdown.connect
-def stop_sweeping(**_: Any) -> None:
+def stop_sweeping(sender: Any = None, **_: Any) -> None:
+    from django.db import DatabaseError, connection  # noqa: PLC0415  as above
+
+    from sessions_app.services import heartbeats  # noqa: PLC0415  as above
+
     while _sweeps:
         _sweeps.pop().stop()
+    with suppress(DatabaseError):  # its last sign of life is old soon
+        heartbeats.end(sender.hostname)
+    connection.close()

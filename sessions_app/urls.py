@@ -109,4 +109,6 @@ urlpatterns = [
     path("styleguide/", styleguide.styleguide, name="styleguide"),
     path("v1/", include((api_urls, "api"))),
     path("healthz", health.health, name="health"),
+    path("readyz", health.ready, name="ready"),
+    path("livez", health.live, name="live"),
 ]

@@ -6,6 +6,7 @@ from sessions_app.models.compaction import ClearedResult, Compaction, Lease, Vie
 from sessions_app.models.draft import Draft, SummaryVersion
 from sessions_app.models.entry import Blob, Entry, Record, RecordFrame, SourceFile
 from sessions_app.models.event import ActorKind, Event, EventResult, EventStream
+from sessions_app.models.heartbeat import WorkerHeartbeat
 from sessions_app.models.idempotency_key import IdempotencyKey
 from sessions_app.models.ids import new_id, short
 from sessions_app.models.import_run import ImportRun, ImportState
@@ -56,6 +57,7 @@ __all__ = [
     "Turn",
     "TurnStatus",
     "ViewSegment",
+    "WorkerHeartbeat",
     "new_id",
     "short",
 ]

@@ -24,7 +24,7 @@ from sessions_app.events import log
 from sessions_app.events.actors import system_actor
 from sessions_app.events.types import EventType
 from sessions_app.models import BUSY_STATUSES, Compaction, ImportRun, ImportState, Lease, Session, SessionKind, SessionStatus
-from sessions_app.services import forks, idempotency, memory_flush, policies, search_index
+from sessions_app.services import forks, heartbeats, idempotency, memory_flush, policies, search_index
 from sessions_app.services.compactions import drafts, lease
 from sessions_app.services.compactions.endings import NEVER_IDLE, end, end_lost
 from sessions_app.services.compactions.lease import database_time
@@ -81,6 +81,7 @@ class SweepReport:
     sign_ins_ended: int = 0
     failures_forgotten: int = 0
     idempotency_keys_forgotten: int = 0
+    heartbeats_forgotten: int = 0
 
     def words(self) -> str:
         """The report in one line."""
@@ -114,6 +115,7 @@ def sweep(*, at_start: bool = False) -> SweepReport:
         "sign_ins_ended": forget_ended,
         "failures_forgotten": forget_old_failures,
         "idempotency_keys_forgotten": idempotency.forget_old,
+        "heartbeats_forgotten": heartbeats.forget_old,
     }
     if is_steady:
         steps["forks_removed"] = lambda: forks.remove_left(actor=SWEEPER)

@@ -8,7 +8,7 @@ from django.db.models.functions import Now
 from sessions_app.engine.terms import SkipReason, Status
 from sessions_app.events.log import session_stream
 from sessions_app.events.verify import verify_stream
-from sessions_app.models import Compaction, Entry, ImportRun, Lease, Session
+from sessions_app.models import Compaction, Entry, ImportRun, Lease, Session, WorkerHeartbeat
 from sessions_app.models.import_run import ImportState
 from sessions_app.services import imports
 from sessions_app.services.compactions.request import request
@@ -53,8 +53,11 @@ def test_a_worker_that_is_asked_to_end_brings_what_it_runs_to_its_end_and_begins
     first = start_worker(pool, "--concurrency", "1")
     running, waiting = held_request(support_actor), held_request(support_actor)
     wait_until_summarising(running)
+    wait_until(WorkerHeartbeat.objects.exists, PATIENCE_S)
+    assert WorkerHeartbeat.objects.get().queues == ["compactions", "imports", "turns"]
     first.ask_to_end()
     first.wait_for("Warm shutdown")
+    wait_until(lambda: not WorkerHeartbeat.objects.exists(), PATIENCE_S)  # it lives, and takes nothing more
     model.let()
     assert first.wait_for_end() == 0
     assert fresh(running).status == Status.COMPLETED
@@ -68,7 +71,9 @@ def test_a_worker_that_is_asked_to_end_brings_what_it_runs_to_its_end_and_begins
 def test_an_import_goes_back_into_the_queue_when_its_worker_is_asked_to_end(pool, start_worker, operator_actor, settings, tmp_path):
     settings.DATA_DIR = tmp_path / "data"
     rows = [prompt(f"p{number}", f"p{number - 1}" if number else None, f"{number} " + "x" * 5_000) for number in range(20_000)]
-    first = start_worker(pool)
+    first = start_worker(pool, "--queues", "imports")
+    wait_until(WorkerHeartbeat.objects.exists, PATIENCE_S)
+    assert WorkerHeartbeat.objects.get().queues == ["imports"]
     run = imports.request_upload(actor=operator_actor, upload=io.BytesIO(encode(rows)), name=f"{SESSION}.jsonl")
     wait_until(Entry.objects.exists, PATIENCE_S)
     first.ask_to_end()

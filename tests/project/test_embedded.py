@@ -10,8 +10,9 @@ from project.embedded import INTERRUPT_S, STOP_S, BackgroundWork
 from project.sweeping import SweepThread
 from sessions_app import queue
 from sessions_app.engine.terms import SkipReason, Status
-from sessions_app.models import Entry, ImportRun, Session
+from sessions_app.models import Entry, ImportRun, Session, WorkerHeartbeat
 from sessions_app.models.import_run import ImportState
+from sessions_app.selectors import health
 from sessions_app.services import imports, sweeper
 from sessions_app.services.compactions.request import request
 from sessions_app.services.imports import writer as writing
@@ -148,8 +149,19 @@ def test_a_sweep_that_fails_is_not_the_last_one(monkeypatch):
 
     monkeypatch.setattr(sweeper, "sweep", sweep)
     monkeypatch.setattr(sweeper, "EVERY_S", 0.02)
-    thread = SweepThread()
+    signs = []
+    thread = SweepThread(lambda: signs.append(len(swept)))
     thread.start()
     wait_until(lambda: len(swept) > 2)
     thread.stop()
     assert swept[:3] == [True, True, False]
+    assert signs[:3] == [0, 1, 2]  # a sign of life before each
+
+
+def test_background_work_says_that_it_lives_and_takes_from_all_queues(transactional_db):
+    health.forget()
+    work = BackgroundWork()
+    work.start()
+    wait_until(WorkerHeartbeat.objects.exists)
+    assert work.stop()
+    assert (health.health_report().worker, WorkerHeartbeat.objects.get().queues) == ("ok", ["compactions", "imports", "turns"])

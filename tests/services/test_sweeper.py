@@ -1,12 +1,15 @@
 """A round of the sweep: what one of its steps trips over holds up no other one."""
 
+from datetime import timedelta
+
 import pytest
 import structlog
 from django.db import OperationalError
+from django.db.models.functions import Now
 
 from sessions_app.engine.terms import Status
-from sessions_app.models import Compaction, Lease
-from sessions_app.services import sweeper
+from sessions_app.models import Compaction, Lease, WorkerHeartbeat
+from sessions_app.services import heartbeats, sweeper
 from sessions_app.services.compactions.lease import claim, database_time
 from sessions_app.services.compactions.request import request
 from tests.services.compaction_scenes import fresh, long_session
@@ -35,6 +38,15 @@ def test_a_step_that_fails_is_told_and_the_others_are_taken(lost, monkeypatch, s
     assert (report.lost, report.indexed > 0) == (1, True)
     assert fresh(lost).status == Status.FAILED
     assert [line["event"] for line in told if line["log_level"] == "error"] == ["sweep_step_failed"]
+
+
+def test_signs_of_life_of_workers_that_ended_without_a_word_are_forgotten_after_a_day(transactional_db):
+    for worker in ("long ago", "yesterday", "now"):
+        heartbeats.beat(worker, ["imports"])
+    WorkerHeartbeat.objects.filter(worker="long ago").update(at=Now() - timedelta(days=1, seconds=1))
+    WorkerHeartbeat.objects.filter(worker="yesterday").update(at=Now() - timedelta(hours=23))
+    assert sweeper.sweep().heartbeats_forgotten == 1
+    assert set(WorkerHeartbeat.objects.values_list("worker", flat=True)) == {"yesterday", "now"}
 
 
 def test_a_database_that_is_away_ends_the_round(lost, monkeypatch):
