@@ -61,13 +61,18 @@ def pack(rounds: Stretches, window: int, max_calls: int) -> list[Chunk]:
     With the calls that fold them, those that a model summarises take at most `max_calls`.
     """
     count = len(rounds.firsts)
-    chunks = _pack(rounds, count, max(min(int(window * WINDOW_SHARE), CHUNK_TOKENS), 1))
+    chunks = _pack(rounds, count, chunk_limit(window))
     most = most_chunks(max_calls)
     if len(chunks) <= most:
         return chunks
     newest = chunks[-most:]
     older = _pack(rounds, bisect_left(rounds.firsts, newest[0].first), SURPLUS_TOKENS)
     return [msgspec.structs.replace(chunk, is_surplus=True) for chunk in older] + newest
+
+
+def chunk_limit(window: int) -> int:
+    """Tokens that a chunk for a summariser with this window may hold."""
+    return max(min(int(window * WINDOW_SHARE), CHUNK_TOKENS), 1)
 
 
 def most_chunks(max_calls: int) -> int:

@@ -2,27 +2,35 @@
 
 import math
 import uuid
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import msgspec
 
+from sessions_app.engine import calls, counting
 from sessions_app.engine import chunks as packing
+from sessions_app.engine.block import SUMMARY_SHARE
 from sessions_app.engine.boundary import Boundary, IllegalBoundary, keep_budget
 from sessions_app.engine.calibration import Calibration
+from sessions_app.engine.calls import Calls, Material
+from sessions_app.engine.chunks import Chunk
 from sessions_app.engine.entries import Checkpoint, Segment
 from sessions_app.engine.explanations import EXPLANATIONS
 from sessions_app.engine.plan import block_budget
 from sessions_app.engine.policy import Policy
 from sessions_app.engine.rounds import group_rounds, stretches_of
+from sessions_app.engine.steps import Summariser, SummaryRequest
 from sessions_app.engine.terms import Profile, SegmentKind, SkipReason
-from sessions_app.models import Entry, Session
-from sessions_app.providers.registry import summarisers_for
+from sessions_app.models import Compaction, Entry, Session
+from sessions_app.providers.registry import is_usable, summarisers_for
 from sessions_app.selectors import cuts, plans
 
 MAX_INSTRUCTIONS_CHARS = 2_000
 MAX_PACKED = 5_000
-"""Beyond so many entries to be folded the number of chunks is worked out from their tokens."""
+"""Beyond so many entries to be folded the chunks are worked out from their tokens, and from a sample of as many entries."""
 
+STRETCHES = 20
+"""Of the sample, evenly apart."""
 
 BARS = 200
 BAR_HEIGHT = 48
@@ -50,6 +58,9 @@ class Cuts:
     later_turn: int | None = None
 
 
+NO_CALLS = Calls()
+
+
 @dataclass(frozen=True)
 class CompactPreview:
     """Numbers of the plan, in entries and estimated tokens; or `refusal`, in words, with everything else at its default."""
@@ -68,19 +79,14 @@ class CompactPreview:
     view_after: int = 0
     request_after: int | None = None  # the next request as its provider would count it; None where too little was measured
     chunk_count: int = 0
-    is_exact: bool = True  # False: the chunks are worked out from tokens, since there are too many entries to pack
+    calls: Calls = NO_CALLS  # of the summariser
+    is_exact: bool = True  # False: chunks and calls are worked out from tokens, since there are too many entries to pack
     generation: int | None = None
     profile: str = ""
     profile_source: str = ""
     protected: int = 0  # latest messages that a suggested boundary leaves alone
     summariser: str = ""
     asks_model: bool = False
-    summary_tokens: int = 0  # that one call may write
-
-    @property
-    def call_count(self) -> int:
-        """Calls of the summariser: one a chunk, and where there are several, one at least that folds them."""
-        return self.chunk_count + (self.chunk_count > 1)
 
 
 @dataclass(frozen=True)
@@ -117,10 +123,12 @@ def compact_preview(session: Session, options: PreviewOptions = PreviewOptions()
         return CompactPreview(refusal=f"{error}{_nearest(near)}", cuts=near)
     if isinstance(cut, SkipReason):
         return CompactPreview(refusal=EXPLANATIONS[cut])
-    summariser = summarisers_for(policy)[0]
+    chain_of_summarisers = summarisers_for(policy)
+    summariser = _asked(policy, chain_of_summarisers)
     system, system_tokens = cuts.leading_system(session.pk)
     kept_tokens = cut.kept_tokens + system_tokens
-    fold = _fold(session.pk, previous, cut, kept_tokens, summariser.window, policy.max_summary_calls)
+    window = chain_of_summarisers[0].window  # by which the attempt packs its chunks, whoever answers
+    fold = _fold(session.pk, previous, cut, kept_tokens, window, policy.max_summary_calls)
     known = plans.calibration_of(session)
     block_tokens = block_budget(policy, session.window, fold.tokens, kept_tokens, manual=True, calibration=known)
     view_tokens = plans.view_tokens(session, previous)
@@ -137,7 +145,8 @@ def compact_preview(session: Session, options: PreviewOptions = PreviewOptions()
         view_tokens=view_tokens,
         view_after=(view_after := min(view_tokens, kept_tokens + block_tokens)),
         request_after=_request_after(session, known, view_tokens, view_after),
-        chunk_count=fold.chunks,
+        chunk_count=len(fold.material.chunks),
+        calls=_calls(session, policy, fold.material, window, min(policy.summary_max_tokens, int(block_tokens * SUMMARY_SHARE))),
         is_exact=fold.is_exact,
         generation=(previous.generation or None) if previous else None,
         profile=policy.profile,
@@ -145,8 +154,20 @@ def compact_preview(session: Session, options: PreviewOptions = PreviewOptions()
         protected=policy.protected_messages,
         summariser=summariser.name,
         asks_model=summariser.is_model,
-        summary_tokens=policy.summary_max_tokens,
     )
+
+
+def _asked(policy: Policy, chain: Sequence[Summariser]) -> Summariser:
+    """The first that can be asked here: one without a key is passed over."""
+    return next((one for name, one in zip(policy.summarisers, chain, strict=True) if is_usable(name)), chain[0])
+
+
+def _calls(session: Session, policy: Policy, found: Material, window: int, summary_tokens: int) -> Calls:
+    in_force = session.active_console_id or session.active_agent_id
+    summaries = Compaction.objects.filter(pk=in_force).values_list("summary", flat=True) if in_force else ()
+    earlier = next(iter(summaries), "")
+    asked = SummaryRequest(profile=policy.profile, standing_instructions=policy.standing_instructions, max_tokens=summary_tokens)
+    return calls.foresee(found, asked, window=window, earlier_tokens=counting.estimate_text(earlier))
 
 
 def beside(options: PreviewOptions, alternative: str) -> PreviewOptions:
@@ -221,11 +242,11 @@ def _nearest(near: Cuts) -> str:
 
 @dataclass(frozen=True)
 class _Fold:
-    """What leaves the view: entries, their tokens with those of the block before, and the chunks that they make."""
+    """What leaves the view: entries, their tokens with those of the block before, and what of them is read."""
 
     entries: int
     tokens: int
-    chunks: int
+    material: Material
     is_exact: bool
 
 
@@ -237,15 +258,34 @@ def _fold(session_id: uuid.UUID, previous: Checkpoint | None, cut: Boundary, kep
         stays = {*cut.carried, *cut.pinned, *(previous.excluded if previous else ())}
         folded = [shape for shape in shapes if shape.is_sent and shape.index not in stays]
         tokens = sum(shape.tokens for shape in folded) + replaced
-        sent = stretches_of(group_rounds(packing.as_sent(folded)))
-        return _Fold(len(folded), tokens, len(packing.pack(sent, window, max_calls)), is_exact=True)
+        chunks = packing.pack(stretches_of(group_rounds(packing.as_sent(folded))), window, max_calls)
+        return _Fold(len(folded), tokens, calls.material(folded, chunks), is_exact=True)
     left = sum(first <= index <= last for index in (previous.excluded if previous else ()) for first, last in places)
     entries = sum(cuts.count_sent(session_id, first, last) for first, last in places) - len({*cut.carried, *cut.pinned}) - left
     # What is folded loses its placeholders too: a cleared result counts with the size that it had.
     held = msgspec.structs.replace(previous, cleared=frozenset()) if previous else None
     tokens = plans.entry_tokens(session_id, held) - kept_tokens
-    chunk_tokens = max(1, min(int(window * packing.WINDOW_SHARE), packing.CHUNK_TOKENS))
-    return _Fold(entries, tokens + replaced, math.ceil(tokens / chunk_tokens), is_exact=False)
+    return _Fold(entries, tokens + replaced, _sampled(session_id, places, entries, tokens, window, max_calls), is_exact=False)
+
+
+def _sampled(session_id: uuid.UUID, places: list[tuple[int, int]], entries: int, tokens: int, window: int, max_calls: int) -> Material:
+    """What of many entries is read, by a sample: results are sent shortened, and how much that is differs from session to session."""
+    first, last = places[0][0], places[-1][1]
+    length = max(1, MAX_PACKED // STRETCHES)
+    starts = [first + max(0, last + 1 - length - first) * place // (STRETCHES - 1) for place in range(STRETCHES)]
+    shapes = [shape for start in starts for shape in plans.load_shapes(session_id, start, start + length - 1)]
+    sample = [shape for shape in shapes if shape.is_sent and any(start <= shape.index <= end for start, end in places)]
+    held = sum(shape.tokens for shape in sample)
+    sent = tokens * sum(shape.tokens for shape in packing.as_sent(sample)) // held if held else tokens
+    limit = packing.chunk_limit(window)
+    most = packing.most_chunks(max_calls)
+    count = max(1, math.ceil(sent / limit))
+    surplus = math.ceil((count - most) * limit / packing.SURPLUS_TOKENS) if count > most else 0
+    by_model = min(count, most)
+    each = min(limit, sent // by_model)
+    chunk, older = Chunk(first=first, last=last, tokens=each), Chunk(first=first, last=last, tokens=limit, is_surplus=True)
+    frames = sum(map(calls.frame_tokens, sample)) * entries // max(1, len(sample))
+    return Material(chunks=(*(older,) * surplus, *(chunk,) * by_model), frames=frames * by_model // count)
 
 
 def _places_before(previous: Checkpoint | None, cut: int, first: int) -> list[tuple[int, int]]:

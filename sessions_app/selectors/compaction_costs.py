@@ -7,17 +7,15 @@ from sessions_app.models import Session
 from sessions_app.providers.prices import prices_of_model, prices_of_summariser
 from sessions_app.selectors.compact_preview import CompactPreview
 
-PROMPT_TOKENS = 1_500
-"""Of one summary call, beside the entries: instructions and state."""
-
 
 @dataclass(frozen=True)
 class CompactionCosts:
     """US dollars; None where no list price is known.
 
-    `summary`: of the summary calls, at most; 0 where no model is asked. `rewrite`: the next request writes the new view
-    into the provider's prompt cache, since its beginning is another. `saved`: how much less each request after that costs
-    while both are read from the cache; negative where the view grows. Both are those of `model`, the session's.
+    `summary`: of the summary calls, where each is answered at once and at full length; 0 where no model is asked. `rewrite`: the
+    next request writes the new view into the provider's prompt cache, since its beginning is another. `saved`: how much less each
+    request after that costs while both are read from the cache; negative where the view grows. Both are those of `model`, the
+    session's.
     """
 
     summary: float | None
@@ -42,9 +40,4 @@ def costs_of(session: Session, preview: CompactPreview) -> CompactionCosts | Non
 
 def _summary(preview: CompactPreview) -> float | None:
     prices = prices_of_summariser(preview.summariser)
-    if prices is None:
-        return None
-    written = preview.call_count * preview.summary_tokens
-    folded_again = preview.chunk_count * preview.summary_tokens if preview.chunk_count > 1 else 0
-    read = preview.folded_tokens + folded_again + preview.call_count * PROMPT_TOKENS
-    return prices.cost(Usage(input=read, output=written))
+    return prices.cost(Usage(input=preview.calls.read, output=preview.calls.written)) if prices else None

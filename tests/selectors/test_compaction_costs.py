@@ -2,11 +2,13 @@
 
 import pytest
 
+from sessions_app.engine.calls import Calls
 from sessions_app.models import Session
 from sessions_app.selectors.compact_preview import CompactPreview
 from sessions_app.selectors.compaction_costs import costs_of
 
-PLAN = CompactPreview(view_tokens=150_000, view_after=50_000, folded_tokens=120_000, chunk_count=2, summary_tokens=3_000)
+CALLS = Calls(count=3, read=132_000, written=9_000)
+PLAN = CompactPreview(view_tokens=150_000, view_after=50_000, folded_tokens=120_000, chunk_count=2, calls=CALLS)
 KNOWN = Session(model="claude-haiku-4-5")
 
 
@@ -21,10 +23,10 @@ def test_the_next_request_pays_for_the_cache_and_the_ones_after_it_save():
     assert costs.saved == pytest.approx(100_000 * 0.1e-6)
 
 
-def test_the_calls_of_a_model_are_counted_with_their_fold_and_what_they_may_write(monkeypatch):
+def test_what_a_model_reads_and_may_write_is_priced(monkeypatch):
     monkeypatch.delenv("ANTHROPIC_BASE_URL", raising=False)
     plan = CompactPreview(**{**vars(PLAN), "summariser": "anthropic:claude-haiku-4-5", "asks_model": True})
-    assert costs_of(KNOWN, plan).summary == pytest.approx((120_000 + 2 * 3_000 + 3 * 1_500) * 1e-6 + 3 * 3_000 * 5e-6)
+    assert costs_of(KNOWN, plan).summary == pytest.approx(132_000 * 1e-6 + 9_000 * 5e-6)
 
 
 def test_a_model_without_a_list_price_has_an_unknown_cost():
