@@ -7,7 +7,7 @@ import msgspec
 
 from sessions_app.engine.calibration import NONE, Calibration
 from sessions_app.engine.policy import Policy
-from sessions_app.engine.rounds import Links, Round, Starts, link, messages_of_round, pending, round_starts, rounds_of
+from sessions_app.engine.rounds import Links, Round, Starts, link, messages_of_round, pending, rounds_of
 from sessions_app.engine.shapes import EntryShape
 from sessions_app.engine.terms import Kind, Role, SkipReason
 
@@ -70,7 +70,7 @@ def choose(
         return SkipReason.EMPTY_SESSION
     if wanted is not None:
         return _validate(shapes, links, rounds_of(links), wanted, pinned)
-    starts = round_starts(links)
+    starts = links.round_starts
     if len(starts.firsts) < FEWEST_ROUNDS:
         return SkipReason.FEWER_THAN_THREE_ROUNDS
     keep_tokens = 0 if force else keep_tokens
@@ -91,7 +91,7 @@ def choose(
 def latest_cut(shapes: Sequence[EntryShape], protected_messages: int) -> int:
     """Index of the latest entry before which a cut may stand: what comes after it is protected, or waits for a result."""
     links = link(shapes)
-    starts = round_starts(links)
+    starts = links.round_starts
     return links.indexes[starts.firsts[_last_allowed(links, starts, protected_messages)]] if starts.firsts else 0
 
 

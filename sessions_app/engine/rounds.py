@@ -3,6 +3,7 @@
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 from itertools import accumulate
 from operator import mul
 from typing import NamedTuple
@@ -41,7 +42,7 @@ class Starts(msgspec.Struct, frozen=True):
     are_users: list[bool]
 
 
-class Links(msgspec.Struct, frozen=True, kw_only=True):
+class Links(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """What ties entries together. All numbers are positions in the sequence of shapes, not entry indexes."""
 
     starts: Starts  # of every user and assistant message
@@ -54,6 +55,27 @@ class Links(msgspec.Struct, frozen=True, kw_only=True):
     sums: Sequence[int]  # tokens of what may be sent before each position; one more for the whole
     sent: bytes  # 1 at the position of each entry that may be sent
     system: list[int]  # positions of system entries
+
+    @cached_property
+    def round_starts(self) -> Starts:
+        """Where rounds begin: the starts of messages that nothing before them reaches over. The first position is one of them."""
+        if not self.indexes:
+            return Starts([], [], [])
+        firsts: list[int] = []
+        heads: list[int] = []
+        are_users: list[bool] = []
+        reach, starts = self.stray_reach, self.starts
+        for first, head, is_user in zip(starts.firsts, starts.heads, starts.are_users, strict=True):
+            if first > reach or not firsts:
+                firsts.append(first)
+                heads.append(head)
+                are_users.append(is_user)
+            if (last := self.reach[head] or head) > reach:
+                reach = last
+        if not firsts:
+            return Starts([0], [0], [False])
+        firsts[0] = 0  # what stands before the first message belongs to it
+        return Starts(firsts, heads, are_users)
 
 
 def link(shapes: Sequence[EntryShape], *, midway: bool = False) -> Links:
@@ -207,40 +229,24 @@ def stretches_of(rounds: Sequence[Round]) -> Stretches:
 
 def stretches_before(links: Links, cut: int, tokens: Iterable[int]) -> Stretches | None:
     """The rounds before a position, with other sizes: `tokens` of each shape before it. None where no round starts there."""
-    starts = round_starts(links).firsts
+    starts = links.round_starts.firsts
     count = bisect_left(starts, cut)
     if count == len(starts) or starts[count] != cut:
         return None
     sums = list(accumulate(tokens, initial=0))
-    place, indexes = starts[: count + 1], links.indexes
-    return Stretches([indexes[first] for first in place[:-1]], [indexes[end - 1] for end in place[1:]], [sums[first] for first in place])
+    places = starts[: count + 1]
+    firsts, indexes = places[:-1], links.indexes
+    if indexes[0] == 0 and isinstance(indexes, range):  # as in a whole history: positions are indexes
+        lasts = [end - 1 for end in places[1:]]
+    else:
+        firsts, lasts = [indexes[first] for first in firsts], [indexes[end - 1] for end in places[1:]]
+    return Stretches(firsts, lasts, [sums[first] for first in places])
 
 
 def rounds_of(links: Links) -> list[Round]:
     """`group_rounds` for links that are known already."""
-    starts, waiting = round_starts(links), pending(links)
+    starts, waiting = links.round_starts, pending(links)
     return [_round_at(links, starts, place, waiting) for place in range(len(starts.firsts))]
-
-
-def round_starts(links: Links) -> Starts:
-    """Where rounds begin: the starts of messages that nothing before them reaches over. The first position is one of them."""
-    if not links.indexes:
-        return Starts([], [], [])
-    firsts: list[int] = []
-    heads: list[int] = []
-    are_users: list[bool] = []
-    reach, starts = links.stray_reach, links.starts
-    for first, head, is_user in zip(starts.firsts, starts.heads, starts.are_users, strict=True):
-        if first > reach or not firsts:
-            firsts.append(first)
-            heads.append(head)
-            are_users.append(is_user)
-        if (last := links.reach[head] or head) > reach:
-            reach = last
-    if not firsts:
-        return Starts([0], [0], [False])
-    firsts[0] = 0  # what stands before the first message belongs to it
-    return Starts(firsts, heads, are_users)
 
 
 def _round_at(links: Links, starts: Starts, place: int, waiting: Sequence[int]) -> Round:

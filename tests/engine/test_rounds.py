@@ -7,7 +7,7 @@ from sessions_app.engine import chunks
 from sessions_app.engine import plan as planning
 from sessions_app.engine.entries import Entry
 from sessions_app.engine.policy import Policy
-from sessions_app.engine.rounds import group_rounds, link, round_starts, stretches_before, stretches_of
+from sessions_app.engine.rounds import group_rounds, link, stretches_before, stretches_of
 from sessions_app.engine.shapes import shape_of
 from sessions_app.engine.terms import Kind, Role
 from tests.engine.histories import Story, histories, text
@@ -151,7 +151,7 @@ def test_rounds_before_a_cut_are_known_from_the_links_of_the_whole(entries: list
     links = link(shapes)
     for cut in range(1, len(shapes)):
         known = stretches_before(links, cut, [shape.tokens for shape in shapes[:cut]])
-        if cut in round_starts(links).firsts:
+        if cut in links.round_starts.firsts:
             assert known == stretches_of(group_rounds(shapes[:cut]))
         else:
             assert known is None

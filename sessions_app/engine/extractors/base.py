@@ -99,5 +99,7 @@ def string(arguments: Arguments, *names: str) -> str:
 
 def one_line(text: str, limit: int) -> str:
     """The text on one line, at most `limit` characters, with an ellipsis where it was cut."""
+    if len(text) <= limit and text.isprintable() and "  " not in text:
+        return text.strip()  # as nearly all are: no white space but single spaces
     plain = " ".join(text[: limit * 4].split())
     return plain if len(plain) <= limit and len(text) <= limit * 4 else plain[: limit - 1].rstrip() + "…"
