@@ -3,10 +3,12 @@
 from project import checks
 from project.application import application
 from project.postgresql.pool import share_connections
+from sessions_app.live.pauses import keep_what_is_loaded
 
 checks.refuse_work_that_nobody_does()
 checks.refuse_unsafe_settings()
 checks.refuse_missing_static_files()
 share_connections()
+keep_what_is_loaded()
 
 __all__ = ["application"]

@@ -1,6 +1,7 @@
 """The browser's sockets: they ask the gate, follow a feed of the hub, and pass on what it hands them."""
 
 import asyncio
+import random
 import uuid
 from abc import ABC, abstractmethod
 from contextlib import AbstractAsyncContextManager, suppress
@@ -24,8 +25,14 @@ CLOSE_TOO_SLOW, CLOSE_FAILED = 4413, 4411
 """Upon both the page connects anew, from its cursor. The standard's own codes for this (1013, 1011) a server may not send."""
 
 RECHECK_S = 60
+"""At the latest after so long the gate is asked again; each socket at a time of its own, for all may have come at once."""
+
 BEAT, BEAT_S = "beat", 10
 """Said to every browser so often, whatever happens: one that hears nothing for twice that time connects anew."""
+
+
+def _until_recheck() -> float:
+    return RECHECK_S * random.uniform(0.5, 1.0)  # noqa: S311  spreads a load
 
 
 class FollowingConsumer(ABC, AsyncWebsocketConsumer):
@@ -80,7 +87,7 @@ class FollowingConsumer(ABC, AsyncWebsocketConsumer):
 
     async def _until_refused(self, follower: Follower) -> int:
         loop = asyncio.get_running_loop()
-        recheck_at, beat_at = loop.time() + RECHECK_S, loop.time() + BEAT_S
+        recheck_at, beat_at = loop.time() + _until_recheck(), loop.time() + BEAT_S
         while True:
             with suppress(TimeoutError):
                 async with asyncio.timeout_at(min(recheck_at, beat_at)):
@@ -95,7 +102,7 @@ class FollowingConsumer(ABC, AsyncWebsocketConsumer):
                 code = await database_sync_to_async(self._refusal)()
                 if code is not None:
                     return code
-                recheck_at = loop.time() + RECHECK_S
+                recheck_at = loop.time() + _until_recheck()
 
     def _after(self) -> int:
         """The cursor in the address; 0, and with it a full catch-up, when there is none."""
@@ -112,7 +119,7 @@ class SessionConsumer(FollowingConsumer):
         return identifier
 
     def ask_gate(self, actor: Actor) -> None:
-        permissions.access_session(actor, self._session_id, Action.READ)
+        permissions.require_session(actor, self._session_id)
 
     def follow(self, after: int) -> AbstractAsyncContextManager[Follower]:
         return current_hub().follow_session(self._session_id, after)

@@ -2,7 +2,6 @@
 
 import asyncio
 import uuid
-from collections import deque
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
@@ -23,11 +22,17 @@ LOOK_AGAIN_S = 15
 """A notice may get lost: so long after the last look, the log is read without one."""
 
 PAUSE_AFTER_FAILURE_S = 1
-GAP_S = 0.25
-"""A page is told at most four times a second."""
+GAP_S = 0.1
+"""A page of a session is told at most ten times a second."""
+
+LIST_GAP_S = 0.25
+"""A list at most four times: one message of it is many rows."""
 
 AT_ONCE = 2
 """Of these, so many may follow each other without a gap: what somebody asked for, and that it has started."""
+
+GAP_EACH_S = 0.00025
+"""For each follower, what passes at least before the next message: where many follow, writing to all of them takes longer than the gap."""
 
 SHARED_S = 1.0
 """Of followers that come one after the other from the same cursor, so long only the first is rendered for."""
@@ -65,14 +70,18 @@ class Follower:
 
 
 class Feed:
-    """The reader of one group, alive while somebody follows it."""
+    """The reader of one group, alive while somebody follows it.
 
-    def __init__(self, group: str, render: Render, gap_s: float = 0.0) -> None:
+    `counts_notices`: the cursor is the sequence that notices name, so that one which says nothing new costs no look.
+    """
+
+    def __init__(self, group: str, render: Render, gap_s: float = 0.0, *, counts_notices: bool = False) -> None:
         self.users = 0
         self._group = group
         self._render = database_sync_to_async(render, thread_sensitive=False, executor=_renderers)
         self._gap_s = gap_s
-        self._told_at: deque[float] = deque(maxlen=AT_ONCE)
+        self._counts_notices = counts_notices
+        self._paid_until = 0.0  # loop time; each message takes a gap from it on
         self._cursor = 0
         self._welcome: tuple[int, Frame, float] | None = None  # (cursor it was made for, frame, until when it may be given)
         self._followers: set[Follower] = set()
@@ -132,19 +141,27 @@ class Feed:
     async def _wait_for_notice(self) -> None:
         with suppress(TimeoutError):
             async with asyncio.timeout(LOOK_AGAIN_S):
-                await self._layer.receive(self._channel)
+                while self._says_nothing_new(await self._layer.receive(self._channel)):
+                    pass
+
+    def _says_nothing_new(self, notice: dict[str, Any]) -> bool:
+        """While a look waits for its turn, notices come of what it will have seen. Those without a number tell of what has no event."""
+        return self._counts_notices and 0 < notice["seq"] <= self._cursor
 
     async def _wait_for_turn(self) -> None:
-        """So that no second holds more than it may, after a quiet time the first looks wait for nothing."""
-        if len(self._told_at) == AT_ONCE:
-            await asyncio.sleep(self._told_at[0] + AT_ONCE * self._gap_s - asyncio.get_running_loop().time())
+        """So that no second holds more than it may; after a quiet time the first looks wait for nothing, and a late one delays none."""
+        await asyncio.sleep(self._paid_until - (AT_ONCE - 1) * self._gap() - asyncio.get_running_loop().time())
+
+    def _gap(self) -> float:
+        return max(self._gap_s, GAP_EACH_S * len(self._followers)) if self._gap_s else 0.0
 
     async def _look(self) -> None:
         async with self._looking:
+            began = asyncio.get_running_loop().time()
             frame = await self._render(self._cursor)
             self._cursor = frame.cursor
             if frame.messages:
-                self._told_at.append(asyncio.get_running_loop().time())
+                self._paid_until = max(self._paid_until, began) + self._gap()
             for follower in list(self._followers):
                 for message in frame.messages:
                     follower.offer(message)
@@ -159,17 +176,19 @@ class Hub:
         self._feeds: dict[str, Feed] = {}
 
     def follow_session(self, session_id: uuid.UUID, after: int) -> AbstractAsyncContextManager[Follower]:
-        """Follows a session from sequence `after` of its stream on, at most four times a second."""
-        return self.follow(session_group(session_id), partial(session_frame, session_id), after, GAP_S)
+        """Follows a session from sequence `after` of its stream on, at most ten times a second."""
+        return self.follow(session_group(session_id), partial(session_frame, session_id), after, GAP_S, counts_notices=True)
 
     def follow_list(self, after: int) -> AbstractAsyncContextManager[Follower]:
         """Follows the rows of all sessions from list cursor `after` on, at most four times a second."""
-        return self.follow(SESSIONS, list_frame, after, GAP_S)
+        return self.follow(SESSIONS, list_frame, after, LIST_GAP_S)
 
     @asynccontextmanager
-    async def follow(self, group: str, render: Render, after: int, gap_s: float = 0.0) -> AsyncIterator[Follower]:
+    async def follow(
+        self, group: str, render: Render, after: int, gap_s: float = 0.0, *, counts_notices: bool = False
+    ) -> AsyncIterator[Follower]:
         """Follows what `render` makes of the log, upon each notice to `group`, in the long run every `gap_s` seconds at most."""
-        feed = self._feeds.setdefault(group, Feed(group, render, gap_s))
+        feed = self._feeds.setdefault(group, Feed(group, render, gap_s, counts_notices=counts_notices))
         feed.users += 1  # counted before the first wait, so that nobody closes the feed meanwhile
         follower = Follower()
         try:

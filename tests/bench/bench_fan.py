@@ -2,9 +2,9 @@
 
     python -m tests.bench.bench_fan [--quick]
 
-R3: 100 sockets on a session whose log grows ten times a second, and 1,000 sockets at twice a second; the clock runs from the
-commit until a socket has the message that holds it. R2: messages a second to 1,000 sockets. Pages are told at most four
-times a second, so that several events come in one message: what is measured is how old news are.
+R3: 100 sockets on a session whose log grows ten times a second, and 1,000 sockets at twice a second. The clock of each event
+runs from its commit until a socket has the first message that holds it; an event that waits for a message with later ones
+counts with its wait.
 """
 
 import asyncio
@@ -47,10 +47,9 @@ SEQ = re.compile(rb'id="live-cursor"[^>]*data-seq="(\d+)"')
 
 @dataclass
 class Heard:
-    """What all sockets got: (sequence, time of arrival) of each message, and how many there were."""
+    """What all sockets got: (sequence before, sequence, time of arrival) of each message."""
 
-    arrivals: list[tuple[int, float]] = field(default_factory=list)
-    messages: int = 0
+    arrivals: list[tuple[int, int, float]] = field(default_factory=list)
 
 
 async def _frames(reader: asyncio.StreamReader) -> bytes:
@@ -72,26 +71,26 @@ async def _follow(product: Product, session: str, cookie: str, heard: Heard, tur
     writer.write("\r\n".join(request).encode())
     answer = await reader.readuntil(b"\r\n\r\n")
     assert b" 101 " in answer, answer
-    is_first = True
+    last = 0
     try:
         while True:
             message = await _frames(reader)
             now = time.time()
             if (said := SEQ.search(message)) is None:
                 continue
-            if is_first:
-                is_first = False
+            seq = int(said.group(1))
+            if last:
+                heard.arrivals.append((last, seq, now))
+            else:
                 turns.release()
                 opened.release()
-                continue
-            heard.messages += 1
-            heard.arrivals.append((int(said.group(1)), now))
+            last = max(last, seq)
     finally:
         writer.close()
 
 
 async def fan_out(product: Product, cookie: str, clients: int, per_second: float, count: int) -> tuple[list[float], float]:
-    """(ages in milliseconds of the news in every message, at the sockets; messages a second)."""
+    """(milliseconds from each event's commit to each socket; messages a second)."""
     gap = 1 / per_second
     writer = await asyncio.create_subprocess_exec(
         sys.executable, "manage.py", "shell", "-v0", "-c", WRITER.format(count=count, gap=gap),
@@ -114,15 +113,16 @@ async def fan_out(product: Product, cookie: str, clients: int, per_second: float
     lasted = time.monotonic() - begun
     last = max(wrote)
     until = time.monotonic() + LAST_S
-    while (told := sum(seq >= last for seq, _ in heard.arrivals)) < clients and time.monotonic() < until:
+    while (told := sum(before < last <= seq for before, seq, _ in heard.arrivals)) < clients and time.monotonic() < until:
         await asyncio.sleep(0.2)
     ended = [task for task in tasks if task.done()]
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
     assert told >= clients, f"{clients - told} of {clients} sockets missed the last news; {len(ended)} were closed"
-    ages = [(at - wrote[seq]) * 1_000 for seq, at in heard.arrivals if seq in wrote]
-    return ages, heard.messages / lasted
+    late = [(at - wrote[event]) * 1_000 for before, seq, at in heard.arrivals for event in range(before + 1, seq + 1) if event in wrote]
+    assert len(late) == clients * count, "a socket was not told of an event, or twice"
+    return late, len(heard.arrivals) / lasted
 
 
 async def _until_all_are_open(tasks: list[asyncio.Task[None]], opened: asyncio.Semaphore) -> None:
@@ -146,15 +146,15 @@ def rows(options: Options) -> Iterator[Row]:
     with running(options.folder / "fan") as product:
         cookie = signed_in_cookie(product)
         for name, clients, per_second, floor_ms in sets:
-            ages, rate = asyncio.run(fan_out(product, cookie, clients, per_second, int(seconds * per_second)))
-            facts: dict[str, object] = {"p50_ms": round(quantile(ages, 0.5)), "messages_per_s": round(rate), "clients": clients}
+            late, rate = asyncio.run(fan_out(product, cookie, clients, per_second, int(seconds * per_second)))
+            facts: dict[str, object] = {"p50_ms": round(quantile(late, 0.5)), "messages_per_s": round(rate), "clients": clients}
             yield Row(
                 id=f"R3 {name}",
-                what=f"{clients} open pages, {per_second:g} events/s: age of the newest news on arrival",
-                value=round(quantile(ages, 0.99)),
+                what=f"{clients} open pages, {per_second:g} events/s: from the commit of an event until a page has it",
+                value=round(quantile(late, 0.99)),
                 unit="ms p99",
                 floor=f"≤ {floor_ms} ms",
-                is_met=quantile(ages, 0.99) <= floor_ms,
+                is_met=quantile(late, 0.99) <= floor_ms,
                 command=COMMAND,
                 facts=facts,
             )

@@ -1,6 +1,8 @@
 """The hub: it reads once for all followers, loses nothing between page and socket, and waits for nobody."""
 
 import asyncio
+from collections.abc import Callable
+from contextlib import AsyncExitStack
 
 import pytest
 from channels.layers import get_channel_layer
@@ -26,6 +28,20 @@ class Log:
     async def add(self, count: int = 1) -> None:
         self.last += count
         await get_channel_layer().group_send("log", {"type": "poke", "session": "", "seq": self.last})
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    async with asyncio.timeout(PATIENCE_S):
+        while not holds():
+            await asyncio.sleep(0.005)
+
+
+async def waits(log: Log) -> bool:
+    """Whether one message more is not read at once."""
+    reads = log.reads
+    await log.add()
+    await asyncio.sleep(0.05)
+    return log.reads == reads
 
 
 async def take(follower: Follower, count: int) -> list[str]:
@@ -121,10 +137,33 @@ async def test_after_a_quiet_time_two_messages_wait_for_nothing_and_the_third_do
         for seq in (1, 2):
             await log.add()
             assert await take(follower, 1) == [f"message {seq}"]
+        assert await waits(log)
+
+
+async def test_a_notice_of_what_was_seen_already_costs_no_look():
+    hub, log = Hub(), Log()
+    async with hub.follow("log", log.after, 0, counts_notices=True) as follower:
+        await log.add(3)
+        assert await take(follower, 3)
         reads = log.reads
+        await get_channel_layer().group_send("log", {"type": "poke", "session": "", "seq": 2})
         await log.add()
-        await asyncio.sleep(0.05)
-        assert log.reads == reads
+        assert await take(follower, 1) == ["message 4"]
+        assert log.reads == reads + 1
+        await get_channel_layer().group_send("log", {"type": "poke", "session": "", "seq": 0})  # of what has no number
+        await until(lambda: log.reads == reads + 2)
+
+
+async def test_the_more_follow_the_longer_is_the_gap(monkeypatch):
+    monkeypatch.setattr("sessions_app.live.hub.GAP_EACH_S", 10)
+    hub, log = Hub(), Log()
+    async with hub.follow("log", log.after, 0, gap_s=0.001) as one, AsyncExitStack() as more:
+        for _ in range(3):
+            await more.enter_async_context(hub.follow("log", log.after, 0, gap_s=0.001))
+        for seq in (1, 2):
+            await log.add()
+            assert await take(one, 1) == [f"message {seq}"]
+        assert await waits(log)
 
 
 async def test_what_has_to_wait_comes_when_the_gap_is_over():

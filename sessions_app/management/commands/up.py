@@ -20,6 +20,7 @@ from django.utils.module_loading import import_string
 
 from sessions_app.events import deferred
 from sessions_app.events.actors import system_actor
+from sessions_app.live.pauses import keep_what_is_loaded
 from sessions_app.management.preflight import check_data_directory, check_port, check_settings, port_number, prepare_database
 from sessions_app.permissions import ActionRefused, NoAccess, command_actor
 from sessions_app.services import demo
@@ -140,6 +141,7 @@ class Command(BaseCommand):
                 reactor.stop()
             else:
                 self._greet(f"http://{shown}:{port}/", sign_ins)
+                keep_what_is_loaded()
 
         Server(
             application=import_string(settings.STATIC_FILES)(get_default_application()),
