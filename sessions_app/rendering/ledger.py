@@ -90,10 +90,19 @@ def facts_of(event: Event) -> str:
     payload = event.payload if isinstance(event.payload, dict) else {}
     facts = [
         f"{key.replace('_', ' ')} {_words_of(value)}"
-        for key, value in payload.items()
+        for key, value in _chunks_as_one(payload).items()
         if value not in _NOTHING and key not in _SAID_ELSEWHERE
     ]
     return " · ".join(facts)
+
+
+def _chunks_as_one(payload: dict[str, object]) -> dict[str, object]:
+    """A payload with how many chunks were done, of how many, as one fact: pages count the chunk that is under way."""
+    done, total = payload.get("chunk_index"), payload.get("chunk_count")
+    if not done or not total:
+        return {key: value for key, value in payload.items() if key != "chunk_count"}
+    words = {"chunk_index": ("chunks done", f"{done} of {total}")}
+    return dict(words.get(key, (key, value)) for key, value in payload.items() if key != "chunk_count")
 
 
 def _words_of(value: object) -> str:

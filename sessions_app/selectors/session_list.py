@@ -12,6 +12,7 @@ from sessions_app.models.session import SessionQuerySet
 from sessions_app.selectors.followed import list_cursor
 from sessions_app.selectors.keyset import Cursor, Ordering, Position, page_of
 from sessions_app.selectors.session_filters import ATTENTION_PRESSURE, VIEWS, FilterChoices, SessionFilters, facets_and_matching
+from sessions_app.selectors.session_page import current_chunk
 
 PAGE_ROWS = 100
 ORDERINGS = {
@@ -63,7 +64,7 @@ class SessionRow:
     entries: int
     compactions: int
     active_at: datetime
-    chunk: tuple[int, int] | None  # of how many, while a compaction summarises
+    chunk: tuple[int, int] | None  # the one that is under way, of how many
     failures: int
     warnings: int
     relation: str = ""  # `fork`, `continuation`, or empty
@@ -160,7 +161,7 @@ def row_of(session: Session) -> SessionRow:
         entries=session.entry_count,
         compactions=session.compaction_count,
         active_at=session.last_activity_at,
-        chunk=(running.chunk_index, running.chunk_count) if running and running.chunk_count else None,
+        chunk=(current_chunk(running), running.chunk_count) if running and running.chunk_count else None,
         failures=session.failure_count,
         warnings=session.warning_count,
         relation=session.relation,

@@ -21,6 +21,7 @@ from sessions_app.management.shapes import Shape, attempt_shape
 from sessions_app.models import Compaction
 from sessions_app.permissions import Action
 from sessions_app.selectors.compaction_panel import panel_of
+from sessions_app.selectors.session_page import current_chunk
 from sessions_app.services import sweeper
 from sessions_app.services.compactions.cancel import cancel
 from sessions_app.services.compactions.request import RequestAnswer, request
@@ -187,7 +188,7 @@ def _sentence(compaction: Compaction) -> str:
 def _progress(compaction: Compaction) -> str:
     if compaction.status != Status.RUNNING:
         return f"{compaction} {compaction.status.replace('_', ' ')}"
-    chunks = f", chunk {compaction.chunk_index} of {compaction.chunk_count} done" if compaction.chunk_count else ""
+    chunks = f", chunk {current_chunk(compaction)} of {compaction.chunk_count}" if compaction.chunk_count else ""
     return f"{compaction} {compaction.phase or 'running'}{chunks}"
 
 
