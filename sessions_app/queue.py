@@ -14,6 +14,14 @@ RUN_TURN = "sessions_app.run_turn"
 REPAIR_MEMORY = "sessions_app.repair_memory"
 IMPORT_SESSIONS = "sessions_app.import_sessions"
 
+ONE_PROCESS_BROKER = "memory://"
+"""With this broker, what one process queues no other one gets."""
+
+
+def is_shared() -> bool:
+    """Whether workers of other processes get what this one queues."""
+    return not settings.CELERY_BROKER_URL.startswith(ONE_PROCESS_BROKER)
+
 
 def enqueue(task_name: str, *arguments: str) -> None:
     """Queues a task once the surrounding transaction commits, so that it finds the rows that it is about.

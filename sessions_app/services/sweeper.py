@@ -89,9 +89,15 @@ class SweepReport:
         return ", ".join(found) or "nothing to do"
 
 
-def sweep(*, at_start: bool = False) -> SweepReport:
+QUEUING = frozenset({"started", "requeued", "imports_requeued", "imports_taken_up", "turns_requeued", "repairs_queued"})
+"""Steps after which a worker has to take something from the queue."""
+
+
+def sweep(*, at_start: bool = False, is_served: bool = True) -> SweepReport:
     """One round. `at_start`: the queue of this process is new, so that whatever waits must be queued again at once.
 
+    `is_served`: a worker takes what this process queues. Where none does, as in a command beside `up`, nothing is queued or taken
+    from those who have one: what waits would count as queued, and so wait for ever.
     A step that fails is logged and holds up no other one. Raises `django.db.Error` where the database is away.
     """
     unclaimed_s = 0 if at_start else UNCLAIMED_S
@@ -119,8 +125,9 @@ def sweep(*, at_start: bool = False) -> SweepReport:
     }
     if is_steady:
         steps["forks_removed"] = lambda: forks.remove_left(actor=SWEEPER)
-    taken_up, failed = _tried("imports_taken_up", lambda: settle_lost_imports(SWEEPER) if is_steady else (0, 0), (0, 0))
-    counts = {name: _tried(name, step, 0) for name, step in steps.items()}
+    settles = is_steady and is_served
+    taken_up, failed = _tried("imports_taken_up", lambda: settle_lost_imports(SWEEPER) if settles else (0, 0), (0, 0))
+    counts = {name: _tried(name, step, 0) for name, step in steps.items() if is_served or name not in QUEUING}
     return SweepReport(imports_taken_up=taken_up, imports_failed=failed, **counts)
 
 
