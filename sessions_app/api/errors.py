@@ -26,6 +26,7 @@ from sessions_app.services.model_choice import InvalidChoice
 from sessions_app.services.tokens import TooManyFailures, Unauthorized
 from sessions_app.services.turns.send import InvalidMessage, KeyReused, TurnRefused, UnknownTurn
 from sessions_app.services.turns.sessions import InvalidSession
+from sessions_app.writers.base import CannotContinue
 
 logger = structlog.get_logger(__name__)
 
@@ -108,13 +109,14 @@ CODES: dict[type[Exception], str] = {
     KeyConflict: "conflict",
     KeyReused: "conflict",
     BrokenPlan: "conflict",
+    CannotContinue: "conflict",
     PolicyError: "conflict",
     RequestDataTooBig: "payload_too_large",
     TooManyFilesSent: "payload_too_large",
 }
 """The code of each error that a layer below tells in its own words; its subclasses have the same one."""
 
-FINAL = frozenset({KeyConflict, KeyReused, NotADraft, DraftBlocked, BrokenPlan, PolicyError})
+FINAL = frozenset({KeyConflict, KeyReused, NotADraft, DraftBlocked, BrokenPlan, CannotContinue, PolicyError})
 """Conflicts that waiting does not end."""
 
 

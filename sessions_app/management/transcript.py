@@ -1,13 +1,12 @@
-"""Messages and entries as text for a terminal, and as the objects that `--json` gives."""
+"""Messages and entries as text for a terminal."""
 
 from collections.abc import Iterator
 
 from sessions_app.engine.entries import Entry, Part
 from sessions_app.engine.fates import EntryFate
-from sessions_app.engine.messages import ViewMessage, ViewPart
-from sessions_app.engine.terms import Fate, Origin, PartKind, Scope
+from sessions_app.engine.messages import ViewMessage
+from sessions_app.engine.terms import Fate, PartKind
 from sessions_app.management.output import plain_line, plain_text
-from sessions_app.management.shapes import Shape, tokens
 
 RULE = "─"
 WORDS = {
@@ -17,52 +16,6 @@ WORDS = {
     PartKind.IMAGE: "image",
     PartKind.DOCUMENT: "document",
 }
-
-
-def message_shape(message: ViewMessage) -> Shape:
-    """A message of a view: each part with the entry that it comes from (null: the view adds it), and its fate."""
-    return {
-        "object": "message",
-        "role": message.role.value,
-        "size": tokens(message.tokens, origin=Origin.ESTIMATED, scope=Scope.VIEW),
-        "parts": [_view_part_shape(part) for part in message.parts],
-    }
-
-
-def entry_shape(entry: Entry, fate: EntryFate) -> Shape:
-    """An entry of the canonical history, with what became of it in the view that was asked for."""
-    return {
-        "object": "entry",
-        "index": entry.index,
-        "role": entry.role.value,
-        "kind": entry.kind.value,
-        "timestamp": entry.timestamp or None,
-        "model": entry.model or None,
-        "size": tokens(entry.tokens, origin=Origin.ESTIMATED, scope=Scope.VIEW),
-        "fate": fate.fate.value,
-        "generation": fate.generation,
-        "parts": [part_shape(part) for part in entry.parts],
-    }
-
-
-def part_shape(part: Part) -> Shape:
-    """One part. `text` of a call is its arguments as JSON; `bytes` is the size of an image or document."""
-    shape: Shape = {"kind": part.kind.value, "text": part.text}
-    more = {
-        "name": part.name,
-        "call_id": part.call_id,
-        "is_error": part.is_error,
-        "media_type": part.media_type,
-        "bytes": part.size_bytes,
-        "encrypted": part.encrypted,
-        "chars": part.chars,
-    }
-    return shape | {name: value for name, value in more.items() if value}
-
-
-def _view_part_shape(part: ViewPart) -> Shape:
-    shape = part_shape(part.part) | {"entry": part.entry_index, "fate": part.fate.value, "tokens": part.tokens}
-    return shape | {name: True for name in ("glued", "synthetic") if getattr(part, name)}
 
 
 def message_lines(message: ViewMessage, *, width: int, clip: int, raw: bool) -> Iterator[str]:

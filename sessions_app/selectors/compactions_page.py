@@ -139,23 +139,36 @@ class AttemptDetail:
 def ledger_page(session: Session, *, before: int | None = None) -> LedgerPage:
     """A page of the ledger; two queries."""
     attempts = Compaction.objects.filter(session=session)
-    light = attempts.annotate(facts=F("retention__total")).select_related("parent").defer(*_LONG, *(f"parent__{name}" for name in _LONG))
-    if before is not None:
-        light = light.filter(attempt__lt=before)
-    found = list(light.order_by("-attempt")[: PAGE_ATTEMPTS + 1])
-    largest = max((one.tokens_before or 0 for one in found), default=0)
-    rows = tuple(_row(session, compaction, largest) for compaction in found[:PAGE_ATTEMPTS])
+    rows, has_older = ledger_rows(session, beyond=before, descending=True, limit=PAGE_ATTEMPTS)
     alike = Q(tokens_before_scope=F("tokens_after_scope")) & ~Q(tokens_before_scope="")
     sums = attempts.filter(generation__isnull=False).aggregate(
         committed=Count("pk"), saved=Sum(F("tokens_before") - F("tokens_after"), filter=alike)
     )
     return LedgerPage(
         rows=rows,
-        older=rows[-1].attempt.attempt if len(found) > PAGE_ATTEMPTS else None,
+        older=rows[-1].attempt.attempt if has_older else None,
         committed=sums["committed"],
         attempts=session.last_attempt,
         saved=sums["saved"],
     )
+
+
+def ledger_rows(session: Session, *, beyond: int | None, descending: bool, limit: int) -> tuple[tuple[LedgerRow, ...], bool]:
+    """Attempts in the order of their numbers, on the far side of one, and whether there are more; one query."""
+    light = Compaction.objects.filter(session=session).annotate(facts=F("retention__total"))
+    light = light.select_related("parent").defer(*_LONG, *(f"parent__{name}" for name in _LONG))
+    if beyond is not None:
+        light = light.filter(attempt__lt=beyond) if descending else light.filter(attempt__gt=beyond)
+    found = list(light.order_by("-attempt" if descending else "attempt")[: limit + 1])
+    largest = max((one.tokens_before or 0 for one in found), default=0)
+    return tuple(_row(session, compaction, largest) for compaction in found[:limit]), len(found) > limit
+
+
+def attempt_row(session: Session, compaction_id: uuid.UUID) -> LedgerRow | None:
+    """One attempt as a line of the ledger; None when the session has no such attempt. One query."""
+    light = Compaction.objects.filter(session=session, pk=compaction_id).annotate(facts=F("retention__total"))
+    compaction = light.select_related("parent").defer(*_LONG, *(f"parent__{name}" for name in _LONG)).first()
+    return None if compaction is None else _row(session, compaction, compaction.tokens_before or 0)
 
 
 def attempt_detail(session: Session, compaction_id: uuid.UUID) -> AttemptDetail | None:

@@ -12,11 +12,12 @@ from sessions_app.events.actors import Actor
 from sessions_app.forms import AuditForm, StreamForm
 from sessions_app.permissions import Action, actor_of, require
 from sessions_app.rendering.audit import OpenedEvent, audit_lines, opened_event
+from sessions_app.rendering.streams import one_by_one
 from sessions_app.selectors import audit, audit_event, audit_filters, audit_streams
 from sessions_app.services import audit as audits
 from sessions_app.services import audit_verification as verification
 from sessions_app.views.audit_links import audit_links, newest_link, result_links
-from sessions_app.views.pages import PageRequest, one_by_one, render_page
+from sessions_app.views.pages import PageRequest, render_page
 
 CONTENT_TYPES = {"jsonl": "application/x-ndjson; charset=utf-8", "csv": "text/csv; charset=utf-8"}
 

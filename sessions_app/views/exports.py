@@ -1,20 +1,19 @@
 """What leaves the console: the page that offers it, and the downloads."""
 
 import uuid
-from collections.abc import Iterator
 from pathlib import PurePath
 
 from django.core.exceptions import BadRequest
-from django.http import Http404, HttpResponse, StreamingHttpResponse
+from django.http import Http404, HttpResponse
 from django.http.response import HttpResponseBase
-from django.utils.http import content_disposition_header
 from django.views.decorators.http import require_POST, require_safe
 
 from sessions_app import permissions
 from sessions_app.permissions import Action
+from sessions_app.rendering.streams import download
 from sessions_app.selectors import continuation, raw_page
 from sessions_app.services.exports import ExportKind, export_continuation, export_entries, export_original, name_of
-from sessions_app.views.pages import PageRequest, one_by_one, render_page
+from sessions_app.views.pages import PageRequest, render_page
 from sessions_app.views.session_context import open_session
 from sessions_app.writers.base import CannotContinue
 
@@ -34,14 +33,14 @@ def session_export(request: PageRequest, session_id: uuid.UUID) -> HttpResponseB
     asked = request.GET.get("format", ExportKind.ORIGINAL)
     if asked in (ExportKind.JSONL, ExportKind.MARKDOWN):
         kind = ExportKind(asked)
-        return _download(request, name_of(session, kind), export_entries(actor=actor, session=session, kind=kind))
+        return download(request, name_of(session, kind), export_entries(actor=actor, session=session, kind=kind))
     if asked != ExportKind.ORIGINAL:
         raise BadRequest("There is no such format. Nothing was exported. Choose one on the page of exports.")
     exported = export_original(actor=actor, session=session)
     if exported is None:
         raise Http404
     source, stream = exported
-    return _download(request, PurePath(source.path).name or "session", stream, size=source.size)
+    return download(request, PurePath(source.path).name or "session", stream, size=source.size)
 
 
 @require_POST
@@ -53,7 +52,7 @@ def session_continuation(request: PageRequest, session_id: uuid.UUID) -> HttpRes
         written = export_continuation(actor=actor, session=session)
     except CannotContinue as error:
         return _page(request, session_id, refusal=f"{error} Nothing was exported.")
-    return _download(request, written.place.name, written.chunks(), size=written.size)
+    return download(request, written.place.name, written.chunks(), size=written.size)
 
 
 def _page(request: PageRequest, session_id: uuid.UUID, refusal: str = "") -> HttpResponse:
@@ -65,11 +64,3 @@ def _page(request: PageRequest, session_id: uuid.UUID, refusal: str = "") -> Htt
         "refusal": refusal,
     }
     return render_page(request, "exports/list.html", context, status=409 if refusal else 200)
-
-
-def _download(request: PageRequest, name: str, chunks: Iterator[bytes], *, size: int | None = None) -> HttpResponseBase:
-    response = StreamingHttpResponse(one_by_one(request, chunks), content_type="application/octet-stream")
-    response["Content-Disposition"] = content_disposition_header(as_attachment=True, filename=name)
-    if size is not None:
-        response["Content-Length"] = str(size)
-    return response

@@ -1,10 +1,7 @@
 """How every view answers: a whole page, or the one part of it that htmx asks for."""
 
-from collections.abc import AsyncIterator, Iterator
 from typing import TYPE_CHECKING
 
-from asgiref.sync import sync_to_async
-from django.core.handlers.asgi import ASGIRequest
 from django.http import HttpRequest, HttpResponse
 from django.utils.cache import patch_vary_headers
 from django_htmx.middleware import HtmxDetails
@@ -43,14 +40,3 @@ def render_page(
     response = HttpResponse(rendered(template, context or {}, request), status=status)
     patch_vary_headers(response, ["HX-Request"])
     return response
-
-
-def one_by_one(request: HttpRequest, chunks: Iterator[bytes]) -> Iterator[bytes] | AsyncIterator[bytes]:
-    """The chunks in a form that the server sends as they come: of a plain iterator, an asynchronous one first collects the whole."""
-    return _awaited(chunks) if isinstance(request, ASGIRequest) else chunks
-
-
-async def _awaited(chunks: Iterator[bytes]) -> AsyncIterator[bytes]:
-    following = sync_to_async(lambda: next(chunks, None))
-    while (chunk := await following()) is not None:
-        yield chunk

@@ -1,7 +1,6 @@
 """`manage.py compactions SESSION`: the ledger of a session, and one attempt opened."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict
 from typing import Any
 
 from django.core.management.base import CommandParser
@@ -10,8 +9,8 @@ from sessions_app.management.arguments import add_limit, count
 from sessions_app.management.base import SessionCommand
 from sessions_app.management.exits import CommandFailure, Exit
 from sessions_app.management.output import Column
-from sessions_app.management.shapes import Shape, attempt_shape
-from sessions_app.selectors.compactions_page import AttemptDetail, LedgerRow, RungLine, attempt_detail, ledger_page
+from sessions_app.management.shapes import detail_shape, ledger_shape
+from sessions_app.selectors.compactions_page import AttemptDetail, LedgerRow, attempt_detail, ledger_page
 from sessions_app.services.access import record_view
 
 COLUMNS = (
@@ -50,7 +49,7 @@ class Command(SessionCommand):
             return
         listing = self._rows(options["before"], options["limit"])
         if self.out.is_json:
-            self.out.objects(row_shape(row) for row in listing)
+            self.out.objects(ledger_shape(row) for row in listing)
             return
         rows = [_cells(row) for row in listing]
         if rows:
@@ -96,39 +95,6 @@ class Command(SessionCommand):
                 self.out.line()
                 self.out.line(f"== {title}")
                 self.out.text(text)
-
-
-def row_shape(row: LedgerRow) -> Shape:
-    return attempt_shape(row.attempt, lineage=row.lineage) | {"is_in_force": row.is_active}
-
-
-def detail_shape(detail: AttemptDetail) -> Shape:
-    """An attempt with its texts."""
-    return row_shape(detail.row) | {
-        "boundary": detail.boundary_index,
-        "profile": detail.profile,
-        "instructions": detail.instructions,
-        "standing_instructions": detail.standing_instructions,
-        "force": detail.force,
-        "started_from": detail.revert_to,
-        "revert_to": detail.revert_to,
-        "summary": detail.summary,
-        "block": detail.block,
-        "state": [{"name": one.name, "total": one.total, "lines": one.lines} for one in detail.state],
-        "policy": {field: {"value": value, "source": source} for field, value, source in detail.policy},
-        "why": detail.evaluation.explanation if detail.evaluation else None,
-        "rungs": [_rung_shape(rung) for rung in detail.rungs],
-        "summarisers_tried": tuple(dict.fromkeys(call.summariser for call in detail.tried)),
-        "memory": {"status": detail.memory.status, "words": detail.memory.words} if detail.memory else None,
-        "estimator": detail.estimator,
-        "cost_usd": detail.cost_usd,
-        "summary_calls": [asdict(call) for call in detail.tried],
-    }
-
-
-def _rung_shape(rung: RungLine) -> Shape:
-    sizes = {"tokens_before": rung.tokens_before, "tokens_after": rung.tokens_after, "entries": rung.entries}
-    return {"rung": rung.rung} | sizes | {"note": rung.note}
 
 
 def _facts(detail: AttemptDetail) -> Iterator[tuple[str, object]]:

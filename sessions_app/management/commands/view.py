@@ -14,8 +14,8 @@ from sessions_app.engine.terms import Lineage, Origin, Role, Scope
 from sessions_app.management.arguments import count
 from sessions_app.management.base import SessionCommand
 from sessions_app.management.exits import CommandFailure, Exit
-from sessions_app.management.shapes import Shape, tokens
-from sessions_app.management.transcript import entry_lines, entry_shape, message_lines, message_shape
+from sessions_app.management.shapes import Shape, entry_shape, message_shape, tokens
+from sessions_app.management.transcript import entry_lines, message_lines
 from sessions_app.selectors import plans
 from sessions_app.selectors.chosen_view import ChosenView, chosen_view
 from sessions_app.selectors.view_stream import stream_view
