@@ -9,6 +9,7 @@ from sessions_app.events import log
 from sessions_app.events.actors import Actor
 from sessions_app.events.types import EventType
 from sessions_app.models import Compaction, Session
+from sessions_app.services.compactions import unknown
 from sessions_app.services.compactions.endings import CANCELLED, end
 
 
@@ -39,5 +40,7 @@ def cancel(*, actor: Actor, session: Session, compaction_id: uuid.UUID) -> Compa
             )
             if compaction.status != Status.RUNNING:
                 end(compaction_id, CANCELLED, actor=actor)
+            elif compaction.operation_id:
+                end(compaction_id, unknown.STOPPED_WAITING, actor=actor)  # its worker has left it to the runner
     compaction.refresh_from_db()
     return compaction

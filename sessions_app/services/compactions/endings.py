@@ -13,7 +13,7 @@ from sessions_app.events.actors import Actor
 from sessions_app.events.types import EventType
 from sessions_app.models import Compaction, Session, SessionStatus
 from sessions_app.selectors import drafts_page
-from sessions_app.services.compactions import breakers, lease
+from sessions_app.services.compactions import breakers, lease, unknown
 from sessions_app.services.compactions.step_events import WORKER, append_step
 from sessions_app.services.compactions.transitions import move
 from sessions_app.services.turns import claims
@@ -95,7 +95,8 @@ def end_lost(compaction_id: uuid.UUID, *, actor: Actor = WORKER) -> bool:
     with transaction.atomic():
         # Looked at again under the session's lock, which every ending takes first.
         Session.objects.select_for_update(of=("self",), no_key=True).filter(compactions=compaction_id).first()
-        return lease.lapsed().filter(pk=compaction_id).exists() and end(compaction_id, WORKER_LOST, actor=actor)
+        ended = unknown.if_forwarded(compaction_id) or WORKER_LOST
+        return lease.lapsed().filter(pk=compaction_id).exists() and end(compaction_id, ended, actor=actor)
 
 
 def give_back(compaction_id: uuid.UUID) -> None:

@@ -103,9 +103,10 @@ def give_up(held: Claim) -> None:
 
 
 def lapsed() -> QuerySet[Compaction]:
-    """Running attempts that no live lease stands behind: their worker is gone."""
+    """Running attempts that no live lease stands behind: their worker is gone. What a runner still may report on has none."""
     alive = Lease.objects.filter(compaction=OuterRef("pk"), token=OuterRef("lease_token"), expires_at__gt=Now())
-    return Compaction.objects.filter(~Exists(alive), status=Status.RUNNING)
+    rows = Compaction.objects.filter(~Exists(alive), status=Status.RUNNING)
+    return rows.exclude(operation_id__isnull=False, deadline_at__gt=Now())
 
 
 def database_time() -> datetime:

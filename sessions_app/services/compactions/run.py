@@ -18,7 +18,7 @@ from sessions_app.events.types import EventType
 from sessions_app.models import Compaction
 from sessions_app.selectors import plans
 from sessions_app.selectors.prefixes import prefix_hash_before
-from sessions_app.services.compactions import drafts, emergencies, lease
+from sessions_app.services.compactions import drafts, emergencies, forwards, lease
 from sessions_app.services.compactions.commit import InForce, commit
 from sessions_app.services.compactions.endings import CANCELLED, TIMED_OUT, WORKER_LOST, end
 from sessions_app.services.compactions.keeper import Keeper
@@ -112,6 +112,8 @@ def _outcome(held: Claim, compaction: Compaction, policy: Policy, progress: Prog
 def _attempt(running: _Running) -> Ended | None:
     """The same; raises `Stopped` and `LeaseLost`."""
     held, compaction, policy, keeper = running.held, running.compaction, running.policy, running.keeper
+    if (answered := forwards.through_runner(held, compaction, keeper)) is not forwards.OURS:
+        return answered
     in_force = InForce.of(compaction.session)
     shapes = count_view(held, compaction.session, plans.load_shapes(held.session_id), policy, keeper.should_stop)
     result = _drive(engine_run(task_of(compaction, shapes, policy), should_stop=keeper.should_stop), running)

@@ -29,7 +29,7 @@ def bind(*, actor: Actor, session: Session, runner: Runner, external_id: str = "
     `external_id`: what the runner calls the session; by itself our own id. Raises `InvalidBinding`, `SessionBusy` and
     `CompactionUnderWay`, and what the gate raises.
     """
-    require(actor, Action.EDIT, target=("session", str(session.pk)), stream=log.session_stream(session.pk))
+    require(actor, Action.BIND_RUNNER, target=("session", str(session.pk)), stream=log.session_stream(session.pk))
     external_id = external_id.strip()
     if len(external_id) > MAX_EXTERNAL_ID or not external_id.isprintable() or external_id in {".", ".."}:
         raise InvalidBinding(f"A runner's id of a session has at most {MAX_EXTERNAL_ID} printable characters. Nothing was changed.")
@@ -49,7 +49,7 @@ def bind(*, actor: Actor, session: Session, runner: Runner, external_id: str = "
 
 def unbind(*, actor: Actor, session: Session) -> Session:
     """The session is again what it was without its runner. Raises `SessionBusy`, `CompactionUnderWay` and what the gate raises."""
-    require(actor, Action.EDIT, target=("session", str(session.pk)), stream=log.session_stream(session.pk))
+    require(actor, Action.BIND_RUNNER, target=("session", str(session.pk)), stream=log.session_stream(session.pk))
     with transaction.atomic():
         release(actor=actor, session=session)
     session.refresh_from_db()
