@@ -19,10 +19,15 @@ from sessions_app.selectors.plans import BrokenPlan
 from sessions_app.services.compactions.automatic import NotOurs
 from sessions_app.services.compactions.cancel import UnknownCompaction
 from sessions_app.services.compactions.drafts import DraftBlocked, DraftChanged, InvalidSummary, NotADraft
-from sessions_app.services.compactions.request import InvalidRequest, SessionBusy
+from sessions_app.services.compactions.request import InvalidRequest, SessionBusy, Undecided
 from sessions_app.services.compactions.revert import CompactionUnderWay, UnknownGeneration
+from sessions_app.services.external import InvalidReport
 from sessions_app.services.idempotency import KeyConflict
+from sessions_app.services.items import InvalidItem
 from sessions_app.services.model_choice import InvalidChoice
+from sessions_app.services.runners.binding import InvalidBinding
+from sessions_app.services.runners.table import InvalidRunner
+from sessions_app.services.sessions import InvalidEdit
 from sessions_app.services.tokens import TooManyFailures, Unauthorized
 from sessions_app.services.turns.send import InvalidMessage, KeyReused, TurnRefused, UnknownTurn
 from sessions_app.services.turns.sessions import InvalidSession
@@ -93,6 +98,8 @@ CODES: dict[type[Exception], str] = {
     UnknownTurn: "not_found",
     InvalidRequest: "invalid_input",  # CompactUnavailable is one
     InvalidSession: "invalid_input",
+    InvalidEdit: "invalid_input",
+    InvalidItem: "invalid_input",
     InvalidChoice: "invalid_input",
     InvalidMessage: "invalid_input",
     InvalidSummary: "invalid_input",
@@ -101,6 +108,10 @@ CODES: dict[type[Exception], str] = {
     BadRequest: "invalid_input",
     NotOurs: "invalid_input",
     SessionBusy: "conflict",
+    Undecided: "conflict",
+    InvalidBinding: "invalid_input",
+    InvalidReport: "invalid_input",
+    InvalidRunner: "invalid_input",
     CompactionUnderWay: "conflict",
     TurnRefused: "conflict",
     NotADraft: "conflict",
@@ -116,7 +127,7 @@ CODES: dict[type[Exception], str] = {
 }
 """The code of each error that a layer below tells in its own words; its subclasses have the same one."""
 
-FINAL = frozenset({KeyConflict, KeyReused, NotADraft, DraftBlocked, BrokenPlan, CannotContinue, PolicyError})
+FINAL = frozenset({Undecided, KeyConflict, KeyReused, NotADraft, DraftBlocked, BrokenPlan, CannotContinue, PolicyError})
 """Conflicts that waiting does not end."""
 
 

@@ -23,7 +23,7 @@ ORDERINGS = {
 }
 DEFAULT_SORT = "active"
 
-_COLUMNS = (
+COLUMNS = (
     "title", "agent", "model", "kind", "status", "labels", "entry_count", "compaction_count", "failure_count", "warning_count",
     "signal_tokens", "signal_origin", "signal_scope", "signal_measured_at", "window", "trigger_tokens", "pressure",
     "last_activity_at", "project__name", "running__chunk_index", "running__chunk_count", "relation",
@@ -142,7 +142,7 @@ def _label(name: str, filters: SessionFilters, rows: tuple[SessionRow, ...]) -> 
 
 
 def _rows() -> SessionQuerySet:
-    return Session.objects.listed().select_related("project", "running").only(*_COLUMNS)
+    return Session.objects.listed().select_related("project", "running").only(*COLUMNS)
 
 
 def row_of(session: Session) -> SessionRow:
