@@ -173,12 +173,13 @@ def _with_dividers(session: Session, items: list[Shape]) -> list[Shape]:
 
 def _compaction(session: Session, divider: Divider) -> Shape:
     last = divider.boundary_index - 1 if divider.boundary_index else None
-    return {
-        "summary": divider.summary,
-        "last_item_id": item_id(session.pk, last) if last is not None else None,
-        "token_count": divider.tokens_after,
+    reported = divider.reported if isinstance(divider.reported, dict) else {}
+    return reported | {
+        "summary": divider.summary or reported.get("summary", ""),
+        "last_item_id": reported.get("last_item_id") or (item_id(session.pk, last) if last is not None else None),
+        "token_count": reported.get("token_count", divider.tokens_after),
         "tokens_before": divider.tokens_before,
-        "model": divider.model or None,
+        "model": reported.get("model") or divider.model or None,
         "compaction_id": divider.id,
         "compaction_generation": divider.generation,
         "lineage": divider.lineage,

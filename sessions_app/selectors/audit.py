@@ -58,7 +58,7 @@ class AuditFilters:
 
 @dataclass(frozen=True)
 class AuditPage:
-    """At most a hundred events. `newer` and `older` are the ids from which the neighbouring pages go on, or None.
+    """At most as many events as were asked for. `newer` and `older` are the ids from which the neighbouring pages go on, or None.
 
     `searched_back_to` is set when older events were not looked at, because there are too many of them: the page may hold
     fewer events than it could, and `older` leads on. `newest` is the last event of all streams when the page was read.
@@ -79,8 +79,8 @@ class Matching:
     has_more: bool
 
 
-def audit_page(filters: AuditFilters, *, before: int | None = None, after: int | None = None) -> AuditPage:
-    """The newest events that match, or those before or after one. At most four queries, each on an index.
+def audit_page(filters: AuditFilters, *, before: int | None = None, after: int | None = None, size: int = PAGE_EVENTS) -> AuditPage:
+    """The newest `size` events that match, or those before or after one. At most four queries, each on an index.
 
     Raises `UnknownPlaceError` when there is no event `before` or `after`.
     """
@@ -88,9 +88,9 @@ def audit_page(filters: AuditFilters, *, before: int | None = None, after: int |
     place = _place(before or after)
     backwards = after is not None
     reach = _Reach(filters, place, backwards=backwards)
-    found = list(reach.matching()[: PAGE_EVENTS + 1])
-    has_more = len(found) > PAGE_EVENTS
-    events = found[:PAGE_EVENTS]
+    found = list(reach.matching()[: size + 1])
+    has_more = len(found) > size
+    events = found[:size]
     if backwards:
         events.reverse()
     ends_early = reach.edge is not None and not has_more

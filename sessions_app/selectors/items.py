@@ -4,7 +4,7 @@ import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from django.db.models import Q
 
@@ -77,6 +77,7 @@ class Divider:
     boundary_index: int | None
     tokens_before: int | None
     tokens_after: int | None
+    reported: dict[str, Any] | None  # the item as its agent reported it
 
 
 def walk(
@@ -105,7 +106,7 @@ def walk(
 def dividers(session: Session, indexes: Sequence[int]) -> dict[int, Divider]:
     """What compactions left at these places. One query."""
     found = Compaction.objects.filter(session_id=session.pk, divider_index__in=indexes)
-    columns = ("id", "generation", "lineage", "summary", "summariser", "boundary_index", "tokens_before", "tokens_after")
+    columns = ("id", "generation", "lineage", "summary", "summariser", "boundary_index", "tokens_before", "tokens_after", "detail__item")
     return {index: Divider(*row) for index, *row in found.values_list("divider_index", *columns)}
 
 
