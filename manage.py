@@ -77,6 +77,16 @@ def run_tests(arguments: list[str]) -> int:
     return int(pytest.main(arguments))
 
 
+def version() -> str:
+    """The product's version, as `pyproject.toml` has it, and what it runs on."""
+    import tomllib  # noqa: PLC0415  an older Python has none, and is told so
+
+    import django  # noqa: PLC0415
+
+    product = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    return f"Palimpsest {product} (Django {django.__version__}, Python {sys.version.split()[0]})"
+
+
 def apply_data_directory(arguments: list[str]) -> None:
     """Puts the value of `--data-dir` where the settings look for it: they are read before any command is."""
     for place, argument in enumerate(arguments):
@@ -90,6 +100,9 @@ def main() -> None:
     command = sys.argv[1] if len(sys.argv) > 1 else ""
     os.chdir(ROOT) if command in DEVELOPMENT_COMMANDS else None
     ensure_environment(command)
+    if command == "version" or sys.argv[1:] == ["--version"]:
+        print(version())
+        return
     if command == "test":
         sys.exit(run_tests(sys.argv[2:]))
     if command == "up":
@@ -98,6 +111,7 @@ def main() -> None:
         os.environ.setdefault("DJANGO_SETTINGS_MODULE", "project.settings.test")
     from django.core.exceptions import ImproperlyConfigured  # noqa: PLC0415
     from django.core.management import execute_from_command_line  # noqa: PLC0415
+    from django.db import DatabaseError  # noqa: PLC0415
 
     try:
         import project  # noqa: F401, PLC0415  it chooses the settings by the environment
@@ -105,6 +119,12 @@ def main() -> None:
         execute_from_command_line(sys.argv)
     except ImproperlyConfigured as error:
         sys.exit(str(error))
+    except DatabaseError as error:  # of Django's own commands, such as migrate: ours say it themselves
+        from sessions_app.management import preflight  # noqa: PLC0415
+
+        if "--traceback" in sys.argv or not preflight.is_about_the_database(error):
+            raise
+        sys.exit(preflight.unusable(error, "What was not finished by then was not done."))
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from pkgutil import iter_modules
 from django.apps import apps
 from django.core.checks import run_checks
 from django.core.management import CommandError, call_command
-from django.db import DatabaseError, connection
+from django.db import DatabaseError, InterfaceError, OperationalError, connection
 from django.db.migrations.executor import MigrationExecutor
 from django.db.migrations.recorder import MigrationRecorder
 
@@ -100,10 +100,17 @@ def prepare_database(*, may_migrate: bool = True) -> None:
             with _alone():
                 call_command("migrate", verbosity=0, interactive=False)
     except DatabaseError as error:
-        raise CommandError(
-            f"The database {_database_name()} cannot be used ({_first_line(error)}). Nothing was changed. "
-            f"{_remedy(error)}, or {_another_database()}."
-        ) from error
+        raise CommandError(unusable(error, "Nothing was changed.")) from error
+
+
+def unusable(error: DatabaseError, changed: str) -> str:
+    """The sentence for a database that can't be reached or used as it is; `changed` says what became of the data."""
+    return f"The database {_database_name()} cannot be used ({_first_line(error)}). {changed} {_remedy(error)}."
+
+
+def is_about_the_database(error: DatabaseError) -> bool:
+    """Whether it says that the database as a whole can't be used; else a statement was wrong, and it takes a traceback to see which."""
+    return type(error) in {DatabaseError, InterfaceError, OperationalError} or _NO_RIGHT in str(error)
 
 
 def _has_exactly_ours() -> bool:
@@ -134,10 +141,27 @@ def _first_line(error: Exception) -> str:
     return next(iter(str(error).strip().splitlines()), type(error).__name__)
 
 
+_NO_RIGHT = "permission denied"
+_REMEDIES = (
+    ("no pg_hba.conf entry", "Let its server take this user from here (pg_hba.conf), or correct PALIMPSEST_DATABASE_URL"),
+    (_NO_RIGHT, "Make the user of PALIMPSEST_DATABASE_URL the owner of the database"),
+    ('database "', "Make it on its server (createdb), or correct the name in PALIMPSEST_DATABASE_URL"),
+    ("authentication failed", "Correct the user and the password in PALIMPSEST_DATABASE_URL"),
+    ('role "', "Make that user on its server (createuser), or correct the name in PALIMPSEST_DATABASE_URL"),
+    ("resolve host", "Correct the host in PALIMPSEST_DATABASE_URL"),
+    ("too many clients", "Allow it more connections (max_connections), or give each process fewer with PALIMPSEST_DATABASE_POOL"),
+    ("starting up", "Its server is starting: try again in a moment"),
+    ("shutting down", "Its server is stopping: try again when it is back"),
+)
+"""What PostgreSQL says of itself, and what to do about it. All else is a server that does not answer."""
+
+
 def _remedy(error: Exception) -> str:
-    if connection.vendor == "postgresql":
-        return "Start its server"
-    return "Stop the program that holds it" if "locked" in str(error).lower() else "Put a copy of it back"
+    said = str(error)
+    if connection.vendor != "postgresql":
+        what = "Stop the program that holds it" if "locked" in said.lower() else "Put a copy of it back"
+        return f"{what}, or {_another_database()}"
+    return next((remedy for words, remedy in _REMEDIES if words in said), "Start its server, or correct PALIMPSEST_DATABASE_URL")
 
 
 def _another_database() -> str:
