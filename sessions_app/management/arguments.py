@@ -1,14 +1,18 @@
 """Arguments that several commands take, and the filters of a page as options."""
 
 import argparse
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from datetime import UTC, datetime
+from difflib import get_close_matches
 from typing import Any
 
 from django import forms
 from django.core.management.base import CommandParser
 
+from sessions_app.management.exits import CommandFailure, Exit
+
 LIMIT = 100
+MOST_NAMED = 80
 
 
 def add_limit(parser: argparse._ActionsContainer, *, of: str, limit: int = LIMIT) -> None:
@@ -57,5 +61,21 @@ def add_form_options(
 
 
 def bound_form(form: type[forms.Form], options: Mapping[str, Any]) -> Any:
-    """The page's form with what the options say."""
-    return form({name: options[name] for name in form.base_fields if options.get(name) not in (None, "", False)})
+    """The page's form with what the options say. Raises `CommandFailure` on the first value that its field cannot have."""
+    bound = form({name: options[name] for name in form.base_fields if options.get(name) not in (None, "", False)})
+    for name, errors in bound.errors.items():
+        told = f"--{name.replace('_', '-')} cannot be {str(options[name])[:60]!r}: {' '.join(map(str, errors))} Nothing was done."
+        raise CommandFailure(told, Exit.USAGE, field=name)
+    return bound
+
+
+def check_known(name: str, value: str, known: Collection[str]) -> None:
+    """Raises `CommandFailure` where the value of a filter is none that there is: an empty answer would say that nothing happened."""
+    if not value or value in known:
+        return
+    names = sorted(set(known))
+    near = get_close_matches(value, names, n=5, cutoff=0.5) or [one for one in names if value.lower() in one.lower()]
+    named = near or names
+    more = f" and {len(named) - MOST_NAMED} more" if len(named) > MOST_NAMED else ""
+    told = f"{'Near it' if near else 'There'} {'is' if len(named) == 1 else 'are'} {', '.join(named[:MOST_NAMED])}{more}."
+    raise CommandFailure(f"--{name}: there is no {value[:60]!r}. {told} Nothing was done.", Exit.USAGE, field=name)

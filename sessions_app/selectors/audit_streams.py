@@ -76,6 +76,17 @@ def count_streams() -> int:
     return EventStream.objects.count()
 
 
+def exists(name: str) -> bool:
+    """Whether anything was ever written to this stream. One query."""
+    return EventStream.objects.filter(pk=name).exists()
+
+
+def shared_names() -> list[str]:
+    """The streams that belong to no session or project: one a day, and a few more. One query."""
+    names = EventStream.objects.exclude(name__startswith="session:").exclude(name__startswith="project:").order_by("-name")
+    return list(names.values_list("name", flat=True))
+
+
 def heads() -> list[Anchor]:
     """The heads of all streams that have events, by name: what is to be kept elsewhere. One query."""
     rows = EventStream.objects.filter(last_seq__gt=0).order_by("name").values_list("name", "last_seq", "last_hash")

@@ -87,8 +87,25 @@ def test_new_ones_are_followed_until_ctrl_c(monkeypatch):
     assert end == Exit.OK
 
 
-@pytest.mark.parametrize("options", [{"limit": 0}, {"since": "yesterday"}, {"compaction": "x"}])
-def test_what_cannot_be_met_is_refused(options):
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"limit": 0}, "At least one event"),
+        ({"since": "yesterday"}, "--since cannot be 'yesterday': Enter a valid date/time. Nothing was done."),
+        ({"compaction": "x"}, "--compaction cannot be 'x'"),
+        ({"action": "compaction.request"}, "--action: there is no 'compaction.request'. Near it are compaction.requested, "),
+        ({"action": "nothing like it"}, "There are access.refused, "),
+        ({"stream": "secruity"}, "--stream: there is no 'secruity'. Near it is security. Nothing was done."),
+        ({"stream": "session:0190aaaa"}, "--stream: there is no 'session:0190aaaa'. There are "),
+    ],
+)
+def test_what_cannot_be_met_is_refused(options, sentence):
     with pytest.raises(CommandFailure) as failure:
         run("events", **options)
+    assert sentence in str(failure.value)
     assert failure.value.end == Exit.USAGE
+
+
+@pytest.mark.parametrize("stream", ["security", "imports", "access:2020-01-01"])
+def test_a_stream_that_holds_nothing_yet_is_no_mistake(stream):
+    assert ids(run("events", stream=stream, as_json=True)[0]) == []

@@ -4,11 +4,12 @@ import json
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from django.core.cache import cache
 
 from sessions_app.forms import SessionListForm
 from sessions_app.management.commands.sessions import Command
 from sessions_app.management.exits import CommandFailure, Exit
-from sessions_app.models import Event
+from sessions_app.models import Event, Project, Session
 from tests.management.commands import run
 from tests.stored import store_session
 
@@ -74,11 +75,36 @@ def test_filters_and_order_are_those_of_the_page():
     assert set(SessionListForm.base_fields) - {"after", "sort"} <= set(Command().create_parser("", "").parse_args([]).__dict__)
 
 
-@pytest.mark.parametrize("options", [{"pressure": "many"}, {"project": "seven"}, {"after": "zzz"}])
-def test_a_value_that_a_filter_cannot_have_is_refused(options):
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"pressure": "150"}, "--pressure cannot be '150': Ensure this value is less than or equal to 100. Nothing was done."),
+        ({"after": "zzz"}, "Start again from the first page"),
+        ({"agent": "clude-code"}, "--agent: there is no 'clude-code'. Near it are claude-code, codex. Nothing was done."),
+        ({"model": "opus-9"}, "--model: there is no 'opus-9'."),
+    ],
+)
+def test_a_value_that_a_filter_cannot_have_is_refused(options, sentence):
+    some()
     with pytest.raises(CommandFailure) as failure:
         run("sessions", **options)
+    assert sentence in str(failure.value)
     assert failure.value.end == Exit.USAGE
+
+
+def test_a_project_is_named_as_for_every_other_command():
+    Session.objects.filter(pk=some()[0]).update(project=Project.objects.create(key="-srv-payments", name="Payments"))
+    assert [session["project"] for session in listed(project="payments")["data"]] == ["Payments"]
+    with pytest.raises(CommandFailure, match="There is no project 'seven'") as failure:
+        run("sessions", project="seven")
+    assert failure.value.end == Exit.NOT_FOUND
+
+
+def test_an_agent_that_no_session_has_yet_is_no_mistake():
+    assert listed(agent="codex")["data"] == []
+    cache.clear()
+    some()
+    assert listed(agent="anthropic-messages")["data"] == []
 
 
 def test_a_table_tells_the_rest_and_where_it_goes_on():

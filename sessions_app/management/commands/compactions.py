@@ -55,7 +55,7 @@ class Command(SessionCommand):
         if rows:
             self.out.table(COLUMNS, rows)
         else:
-            self.out.note("This session was never compacted.")
+            self.out.note("This session was never compacted." if options["before"] is None else "There is no attempt before that one.")
 
     def _rows(self, before: int | None, limit: int) -> Iterator[LedgerRow]:
         given = 0

@@ -9,8 +9,9 @@ from typing import Any
 from django.core.management.base import CommandParser
 
 from sessions_app.events.log import session_stream
+from sessions_app.events.types import EventType
 from sessions_app.forms import AuditForm
-from sessions_app.management.arguments import add_form_options, bound_form, count
+from sessions_app.management.arguments import add_form_options, bound_form, check_known, count
 from sessions_app.management.base import ConsoleCommand, session_named
 from sessions_app.management.exits import CommandFailure, Exit
 from sessions_app.management.output import Column
@@ -18,7 +19,7 @@ from sessions_app.management.shapes import event_shape
 from sessions_app.models import Event
 from sessions_app.permissions import Action, allows, require
 from sessions_app.rendering.ledger import event_line
-from sessions_app.selectors import audit
+from sessions_app.selectors import audit, audit_streams
 from sessions_app.selectors.audit import AuditFilters
 from sessions_app.selectors.new_events import events_between
 from sessions_app.services import audit as audits
@@ -26,6 +27,7 @@ from sessions_app.services.access import record_view
 
 LOOK_S = 0.5
 LIMIT = 50
+ALWAYS_THERE = ("", "security", "access", "imports")  # kinds of streams that may be asked for before anything stands in them
 PLACE = ("before", "after", "opened", "newer_than", "format", "session")
 FILTER_WORDS = {
     "stream": "one stream, such as security or access:2026-11-30",
@@ -83,7 +85,9 @@ class Command(ConsoleCommand):
             raise CommandFailure(
                 "At least one event: --limit takes a number from 1. For all of them use --export.", Exit.USAGE, field="limit"
             )
-        filters = self._allowed(bound_form(AuditForm, dict(options) | {"session": None}).filters(), options["session"])
+        filters = bound_form(AuditForm, dict(options) | {"session": None}).filters()
+        check_known("action", filters.action, list(EventType))
+        filters = self._allowed(filters, options["session"])
         if options["export"]:
             for block in audits.export(actor=self.actor, filters=filters, file_format=options["export"]):
                 self.out.raw(block)
@@ -109,6 +113,8 @@ class Command(ConsoleCommand):
         require(self.actor, Action.AUDIT, target=audits.TARGET)
         if named:
             filters = replace(filters, session=str(session_named(self.actor, named, Action.READ).pk))
+        if filters.stream.partition(":")[0] not in ALWAYS_THERE and not audit_streams.exists(filters.stream):
+            check_known("stream", filters.stream, {"security", "imports", *audit_streams.shared_names()})
         audits.record_view(actor=self.actor, filters=filters)
         return filters
 

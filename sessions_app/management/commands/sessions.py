@@ -7,12 +7,14 @@ from typing import Any
 from django.core.management.base import CommandParser
 
 from sessions_app.forms import SessionListForm
-from sessions_app.management.arguments import add_form_options, add_limit, bound_form
-from sessions_app.management.base import ConsoleCommand
+from sessions_app.management.arguments import add_form_options, add_limit, bound_form, check_known
+from sessions_app.management.base import ConsoleCommand, project_named
 from sessions_app.management.output import Column
 from sessions_app.management.shapes import session_shape
 from sessions_app.models.ids import short
 from sessions_app.permissions import Action, require
+from sessions_app.selectors.agents import AGENT_NAMES
+from sessions_app.selectors.session_filters import SessionFilters, facets_and_matching
 from sessions_app.selectors.session_list import SessionRow, session_list_page
 
 PAGE = 500
@@ -23,7 +25,7 @@ FILTER_WORDS = {
     "agent": "the agent's name, such as claude-code or codex",
     "model": "the model's name",
     "status": "what the session is doing",
-    "project": "id of the project",
+    "project": "the project's name, key or id",
     "kind": "whose context it is",
     "pressure": "at least so many per cent of the window are used",
 }
@@ -79,8 +81,10 @@ class _Listing:
     """The rows that are asked for, page by page; what stands around them is known once they were read."""
 
     def __init__(self, options: Mapping[str, Any]) -> None:
-        form = bound_form(SessionListForm, options)
+        project = project_named(options["project"]).pk if options["project"] else None
+        form = bound_form(SessionListForm, dict(options) | {"project": project})
         self._filters = form.filters()
+        _check(self._filters)
         self._sort, is_reversed = form.order()
         self._reverse = is_reversed != options["reverse"]
         self._limit = options["limit"]
@@ -103,6 +107,15 @@ class _Listing:
             if not self.next:
                 return
             left = None if left is None else left - len(page.rows)
+
+
+def _check(filters: SessionFilters) -> None:
+    """Raises `CommandFailure` on an agent or a model that no session has, where there are any sessions."""
+    facets, _ = facets_and_matching(SessionFilters())
+    offered = {choices.name: [choice.value for choice in choices.offered] for choices in facets.choices}
+    if offered["agent"]:
+        check_known("agent", filters.agent, [*offered["agent"], *AGENT_NAMES])
+        check_known("model", filters.model, offered["model"])
 
 
 def _cells(row: SessionRow) -> tuple[object, ...]:

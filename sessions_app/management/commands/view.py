@@ -65,6 +65,10 @@ class Command(SessionCommand):
         wanted = options["format"] or (CANONICAL if self.out.is_json else TEXT)
         if options["canonical"] and wanted in (OPENAI, ANTHROPIC):
             raise CommandFailure("A request is made of the model view: --canonical has no such format.", Exit.USAGE, field="format")
+        last = self.session.entry_count - 1
+        if options["start"] is not None and options["start"] > last:
+            message = f"This session has no entry {options['start']:,}; it has {last + 1:,}, counted from 0."
+            raise CommandFailure(message, Exit.NOT_FOUND, field="start")
         context = Lineage(options["context"]) if options["context"] else None
         view = chosen_view(self.session, context=context, generation=options["generation"], at=options["at"])
         record_view(actor=self.actor, session=self.session)
