@@ -1,15 +1,20 @@
-"""Events that nobody waits for: reads are written after the answer, many in one transaction."""
+"""Events that nobody waits for: reads are written after the answer, many in one transaction.
+
+No read goes unwritten: while nothing can be written, nothing is shown either. Decision 20 says what a crash may cost all the same.
+"""
 
 import atexit
 import os
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import partial
 
 import structlog
-from django.db import InterfaceError, OperationalError, connection, transaction
+from django.db import InterfaceError, InternalError, OperationalError, connection, transaction
 
 from sessions_app.events import log
 from sessions_app.events.actors import Actor
@@ -29,6 +34,25 @@ RETRY_S = 1.0
 LAST_S = 5.0
 """How long the end of the process waits for what is still to be written."""
 
+UNUSABLE = (OperationalError, InterfaceError, InternalError)
+"""Locked, full, gone, or (an internal error of PostgreSQL) closed to writing: it may come back."""
+
+_AT_ONCE: ContextVar[bool] = ContextVar("at_once", default=False)
+
+
+class NotRecorded(OperationalError):  # noqa: N818  it says what is the matter
+    """A read can't be written down now, so what would be read is not shown. The text is what the database says."""
+
+
+@contextmanager
+def at_once() -> Iterator[None]:
+    """Within it each event is written before `append` returns: for whoever may end at any moment, and can wait."""
+    token = _AT_ONCE.set(True)
+    try:
+        yield
+    finally:
+        _AT_ONCE.reset(token)
+
 
 def append(
     stream: str,
@@ -40,10 +64,18 @@ def append(
     reason: str = "",
     payload: dict[str, object] | None = None,
 ) -> None:
-    """Appends an event soon. Within a transaction it is appended at once: then it belongs to that."""
+    """Appends an event soon. Within a transaction it is appended at once: then it belongs to that.
+
+    Raises `NotRecorded` where it can't be written, or, outside of `at_once`, while the ones before it could not.
+    """
     write = partial(log.append, stream, event_type, actor=actor, result=result, target=target, reason=reason, payload=payload)
     if connection.in_atomic_block:
         write()
+    elif _AT_ONCE.get():
+        try:
+            write()
+        except UNUSABLE as error:
+            raise NotRecorded(str(error)) from error
     else:
         _writer.add(write)
 
@@ -61,10 +93,13 @@ class Writer:
         self._changed = threading.Condition()
         self._is_writing = False
         self._is_urgent = False
+        self._failure = ""  # why the last attempt came to nothing
         self._thread: threading.Thread | None = None
 
     def add(self, write: Callable[[], object]) -> None:
         with self._changed:
+            if self._failure:
+                raise NotRecorded(self._failure)
             if self._thread is None:
                 # A daemon: a database that does not answer must not keep a process alive. `flush` runs at its end.
                 self._thread = threading.Thread(target=self._run, name="events", daemon=True)
@@ -87,10 +122,9 @@ class Writer:
             batch = self._next()
             try:
                 _write_all(batch)
-            except (OperationalError, InterfaceError) as error:  # locked, full, gone: it may come back
-                logger.warning("events_wait", waiting=len(batch), error=type(error).__name__)
-                self._put_back(batch)
-                time.sleep(RETRY_S)
+                self._failure = ""
+            except UNUSABLE as error:
+                self._wait(batch, error)
             except Exception as error:  # noqa: BLE001  one of them cannot be written at all: the others still can
                 logger.warning("events_one_by_one", waiting=len(batch), error=type(error).__name__)
                 self._write_singly(batch)
@@ -98,13 +132,22 @@ class Writer:
                 connection.close()
 
     def _write_singly(self, batch: list[Callable[[], object]]) -> None:
-        for write in batch:
+        for place, write in enumerate(batch):
             try:
                 _write_all([write])
-            except (OperationalError, InterfaceError):
-                self._put_back([write])
+                self._failure = ""
+            except UNUSABLE as error:
+                self._wait(batch[place:], error)
+                return
             except Exception:
                 logger.exception("event_lost")
+
+    def _wait(self, batch: list[Callable[[], object]], error: Exception) -> None:
+        logger.warning("events_wait", waiting=len(batch), error=type(error).__name__)
+        self._failure = str(error) or type(error).__name__
+        with self._changed:
+            self._waiting.extendleft(reversed(batch))
+        time.sleep(RETRY_S)
 
     def _next(self) -> list[Callable[[], object]]:
         with self._changed:
@@ -115,9 +158,10 @@ class Writer:
             self._is_writing = True
             return [self._waiting.popleft() for _ in range(min(len(self._waiting), MOST_AT_ONCE))]
 
-    def _put_back(self, batch: list[Callable[[], object]]) -> None:
-        with self._changed:
-            self._waiting.extendleft(reversed(batch))
+    def end(self, timeout_s: float) -> None:
+        """At the end of the process: what can't be written by then is lost, and said to be."""
+        if not self.flush(timeout_s):
+            logger.error("events_lost", waiting=len(self._waiting), error=self._failure)
 
 
 def _write_all(batch: list[Callable[[], object]]) -> None:
@@ -134,4 +178,4 @@ def _start_anew() -> None:
 
 _writer = Writer()
 os.register_at_fork(after_in_child=_start_anew)
-atexit.register(lambda: _writer.flush(LAST_S))
+atexit.register(lambda: _writer.end(LAST_S))

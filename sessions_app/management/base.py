@@ -10,6 +10,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser, DjangoHelpFormatter, handle_default_options
 from django.db import connections
 
+from sessions_app.events import deferred
 from sessions_app.events.actors import Actor
 from sessions_app.management.exits import EXIT_WORDS, CommandFailure, Exit, failure_of
 from sessions_app.management.output import Output, error_document, leave_quietly, plain_line
@@ -85,7 +86,7 @@ class ConsoleCommand(DatabaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         self.out = Output(self.stdout, self.stderr, as_json=options["as_json"], as_jsonl=options.get("as_jsonl", False))
-        with failures():
+        with failures(), deferred.at_once():  # a command may be stopped at any moment
             self.actor = command_actor(options["acting_as"])
             end = self.run(options)
         if end:

@@ -10,6 +10,8 @@ from django.core.exceptions import ValidationError
 from django.core.management.base import CommandError
 from django.db import DatabaseError
 
+from sessions_app.events.deferred import NotRecorded
+
 
 class Exit(IntEnum):
     """The exit codes."""
@@ -61,6 +63,10 @@ class CommandFailure(CommandError):  # noqa: N818  it says what is the matter
 
 _DATABASE: Callable[[Exception], str] = lambda error: f"The database could not be used ({error}). Nothing was changed. Try again."  # noqa: E731
 
+_UNRECORDED: Callable[[Exception], str] = lambda error: (  # noqa: E731
+    f"Who reads this is written down first, and that was not possible ({error}). So nothing was shown. Mend that, and try again."
+)
+
 
 def failure_of(error: Exception) -> CommandFailure | None:
     """What a command ends with when a layer below raised this; None for what nobody foresaw."""
@@ -70,6 +76,8 @@ def failure_of(error: Exception) -> CommandFailure | None:
         return CommandFailure(str(error), Exit.USAGE if error.returncode == Exit.USAGE else Exit.FAILED)
     if isinstance(error, ValidationError):
         return CommandFailure(" ".join(error.messages), Exit.USAGE)
+    if isinstance(error, NotRecorded):
+        return CommandFailure(_UNRECORDED(error), Exit.FAILED, code="database_error")
     if isinstance(error, DatabaseError):
         return CommandFailure(_DATABASE(error), Exit.FAILED, code="database_error")
     from sessions_app.management.ends import ENDS  # noqa: PLC0415  it needs every service, and most commands end well

@@ -28,6 +28,10 @@ class _Seen:
             self._until[(person, thing)] = now + VIEW_GAP_S
         return True
 
+    def forget(self, person: str, thing: str) -> None:
+        with self._lock:
+            self._until.pop((person, thing), None)
+
     def clear(self) -> None:
         with self._lock:
             self._until.clear()
@@ -37,7 +41,7 @@ seen = _Seen()
 
 
 def record_view(*, actor: Actor, session: Session) -> None:
-    """Writes down that `actor` looked at the session; nothing when that was done in the last ten minutes."""
+    """Writes down that `actor` looks at the session; nothing when that was done in the last ten minutes. Raises as `record` does."""
     record(actor=actor, event_type=EventType.SESSION_VIEWED, target=("session", str(session.pk)))
 
 
@@ -47,6 +51,15 @@ def record_refusal(*, actor: Actor, reason: str, target: tuple[str, str]) -> Non
 
 
 def record(*, actor: Actor, event_type: EventType, target: tuple[str, str], payload: dict[str, object] | None = None) -> None:
-    """Writes down that `actor` read the target, once in ten minutes. Returns before it is written, outside of a transaction."""
-    if seen.is_new(f"{actor.kind}:{actor.id}", f"{event_type}:{target[1]}"):
+    """Writes down that `actor` reads the target, once in ten minutes. Call it before anything is shown.
+
+    Returns before it is written, outside of a transaction. Raises `deferred.NotRecorded` while nothing can be written.
+    """
+    person, thing = f"{actor.kind}:{actor.id}", f"{event_type}:{target[1]}"
+    if not seen.is_new(person, thing):
+        return
+    try:
         deferred.append(log.access_stream(), event_type, actor=actor, target=target, payload=payload)
+    except deferred.NotRecorded:
+        seen.forget(person, thing)
+        raise

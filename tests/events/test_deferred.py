@@ -11,7 +11,11 @@ from sessions_app.events.actors import system_actor
 from sessions_app.events.types import EventType
 from sessions_app.events.verify import verify_all
 from sessions_app.models import Event
+from sessions_app.services import access
+from tests.engine.histories import Story
 from tests.services.compaction_scenes import PATIENCE_S, wait_until
+from tests.services.trouble import closed_to_writing
+from tests.stored import store_session
 
 ACTOR = system_actor("test")
 STREAM = "access:2026-11-30"
@@ -83,6 +87,70 @@ def test_a_database_that_is_locked_for_a_while_loses_nothing(monkeypatch):
         append(number)
     assert deferred.flush(PATIENCE_S)
     assert (written(), failures) == ([str(number) for number in range(5)], [])
+
+
+@pytest.fixture
+def full_disk(monkeypatch):
+    """Nothing can be written until the returned function is called."""
+    monkeypatch.setattr(deferred, "RETRY_S", 0.05)
+    real, is_full = deferred._write_all, threading.Event()
+    is_full.set()
+
+    def write(batch):
+        if is_full.is_set():
+            raise OperationalError("database or disk is full")
+        real(batch)
+
+    monkeypatch.setattr(deferred, "_write_all", write)
+    yield is_full.clear
+    is_full.clear()
+    assert deferred.flush(PATIENCE_S)
+
+
+def fails() -> bool:
+    return bool(deferred._writer._failure)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_while_nothing_can_be_written_nothing_more_is_taken_and_what_was_taken_is_kept(full_disk):
+    append(1)
+    wait_until(fails)
+    with pytest.raises(deferred.NotRecorded, match="disk is full"):
+        append(2)
+    full_disk()
+    assert deferred.flush(PATIENCE_S)
+    append(3)
+    assert deferred.flush(PATIENCE_S)
+    assert written() == ["1", "3"]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_page_is_shown_again_when_reads_can_be_written_down_again(full_disk, client, operator):
+    access.seen.clear()
+    client.raise_request_exception = False
+    client.force_login(operator)
+    one, other = (store_session(Story().user(f"The story of {name}").entries, title=name) for name in ("one", "other"))
+    assert "The story of one" in client.get(f"/sessions/{one.pk}/").content.decode()
+    wait_until(fails)
+    refused = client.get(f"/sessions/{other.pk}/")
+    assert refused.status_code == 507
+    assert "The story of other" not in refused.content.decode()
+    full_disk()
+    assert deferred.flush(PATIENCE_S)
+    assert "The story of other" in client.get(f"/sessions/{other.pk}/").content.decode()
+    assert deferred.flush(PATIENCE_S)
+    viewed = Event.objects.filter(type="session.viewed").order_by("seq").values_list("target_id", flat=True)
+    assert list(viewed) == [str(one.pk), str(other.pk)]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_within_at_once_it_is_written_before_it_returns_or_refused():
+    with deferred.at_once():
+        append(1)
+        assert written() == ["1"]
+        with closed_to_writing(), pytest.raises(deferred.NotRecorded):
+            append(2)
+    assert written() == ["1"]
 
 
 @pytest.mark.django_db(transaction=True)

@@ -1,8 +1,10 @@
 """`manage.py view`: the model view and the history, in every form, as pages would show them."""
 
+import io
 import json
 
 import pytest
+from django.core.management import call_command
 
 from sessions_app.engine.entries import Checkpoint, Segment, SyntheticMessage
 from sessions_app.engine.terms import Lineage, Role, SegmentKind
@@ -12,6 +14,7 @@ from sessions_app.selectors import plans
 from sessions_app.services.access import seen
 from tests.engine.histories import Story
 from tests.management.commands import run
+from tests.services.trouble import closed_to_writing
 from tests.stored import store_checkpoint, store_session
 
 pytestmark = pytest.mark.django_db
@@ -79,7 +82,7 @@ def test_a_part_of_it_can_be_asked_for(options, first, last):
     assert (texts(out)[0], texts(out)[-1]) == (first, last)
 
 
-@pytest.mark.parametrize("options", [{"generation": 7}, {"at": 12}])
+@pytest.mark.parametrize("options", [{"generation": 7}, {"at": 12}, {"start": 12}])
 def test_a_generation_or_an_entry_that_there_is_not_is_not_found(options):
     with pytest.raises(CommandFailure, match="This session has no") as failure:
         run("view", folded().pk, **options)
@@ -116,3 +119,15 @@ def test_looking_is_an_event_of_who_looked(operator):
     run("view", session.pk, acting_as=operator.username)
     event = Event.objects.get(type="session.viewed")
     assert (event.actor_name, event.actor_role, event.target_id) == (operator.username, "operator", str(session.pk))
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("command", [("view",), ("compactions",), ("replay",), ("events", "--session")])
+def test_what_cannot_be_written_down_as_read_is_not_shown(command):
+    seen.clear()
+    session, out = folded(), io.StringIO()
+    with closed_to_writing(), pytest.raises(CommandFailure, match="Who reads this is written down first") as failure:
+        call_command(*command, str(session.pk), stdout=out)
+    assert (failure.value.end, out.getvalue()) == (Exit.FAILED, "")
+    run(*command, str(session.pk))
+    assert Event.objects.filter(type__in=("session.viewed", "audit.viewed")).count() == 1

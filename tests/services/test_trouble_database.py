@@ -14,6 +14,7 @@ from sessions_app.models import Event
 from sessions_app.services.imports.outcomes import SourceState
 from tests.conftest import PASSWORD
 from tests.services.import_scenes import take, the_session, write
+from tests.services.trouble import closed_to_writing
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),
@@ -77,24 +78,17 @@ def test_a_command_says_it_in_one_sentence(held, tmp_path):
 
 
 def test_a_database_that_may_not_be_written_is_said_so(client, support):
-    connection.cursor().execute("PRAGMA query_only = 1")
-    try:
+    with closed_to_writing():
         response = sign_in(client)
-    finally:
-        connection.cursor().execute("PRAGMA query_only = 0")
     assert response.status_code == 503
     assert "may read its database but not write it" in response.content.decode()
     assert sign_in(client).status_code == 302
 
 
-def test_pages_that_only_read_are_shown_while_nothing_can_be_written(client, support):
+def test_pages_without_a_transcript_are_shown_while_nothing_can_be_written(client, support):
     sign_in(client)
-    with time_machine.travel(datetime.now(UTC) + timedelta(minutes=30)):
-        connection.cursor().execute("PRAGMA query_only = 1")
-        try:
-            response = client.get("/password/")
-        finally:
-            connection.cursor().execute("PRAGMA query_only = 0")
+    with time_machine.travel(datetime.now(UTC) + timedelta(minutes=30)), closed_to_writing():
+        response = client.get("/password/")
     assert response.status_code == 200
 
 
