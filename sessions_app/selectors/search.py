@@ -19,7 +19,8 @@ from sessions_app.selectors.search_query import SearchQuery
 from sessions_app.selectors.search_snippets import Piece, snippet, title_pieces
 from sessions_app.selectors.search_sql import SearchFilters, rows_of, search_index
 from sessions_app.selectors.search_state import IndexState, index_state
-from sessions_app.selectors.search_text import blob_texts, blobs_of, fold, parts_of, searchable
+from sessions_app.selectors.search_text import blob_texts, blobs_of, parts_of, searchable
+from sessions_app.selectors.search_words import plain
 from sessions_app.selectors.session_filters import Choice, FilterChoices
 
 PAGE_HITS = 50
@@ -167,7 +168,7 @@ def inside(query: SearchQuery, filters: SearchFilters, place: Place, limit: int)
         holding = [
             (block, index, entry)
             for block, index, entry, text in _texts(blocks[:BLOCKS_A_READ], filters)
-            if (block != place.block or index > place.index) and query.holds(fold(text))
+            if (block != place.block or index > place.index) and query.holds(plain(text))
         ]
         known = search_index().having_words(query, [entry for _, _, entry in holding]) if not query.signs else set()
         for block, index, entry in holding:
@@ -236,7 +237,7 @@ def _snippets(query: SearchQuery, entries: Iterable[tuple[int, tuple[Part, ...]]
     for key, parts in entries:
         text, is_capped = searchable(parts, {})
         blobs = tuple(blobs_of(parts))
-        pieces = snippet(text, query.marks)
+        pieces = snippet(text, query.wanted)
         if blobs and not any(piece.is_match for piece in pieces):
             later.append((key, parts, blobs))
         else:
@@ -244,7 +245,7 @@ def _snippets(query: SearchQuery, entries: Iterable[tuple[int, tuple[Part, ...]]
     long_texts = blob_texts({blob for _, _, blobs in later for blob in blobs})
     for key, parts, _ in later:
         text, is_capped = searchable(parts, long_texts)
-        yield key, (snippet(text, query.marks), is_capped)
+        yield key, (snippet(text, query.wanted), is_capped)
 
 
 def _titles(query: SearchQuery, filters: SearchFilters) -> tuple[TitleHit, ...]:
@@ -264,7 +265,7 @@ def _titles(query: SearchQuery, filters: SearchFilters) -> tuple[TitleHit, ...]:
         condition &= Q(started_at__date__lte=filters.until) | Q(started_at=None)
     rows = Session.objects.filter(condition).order_by("-last_activity_at")[:TITLE_HITS]
     return tuple(
-        TitleHit(pk, title_pieces(title, query.marks), agent_name(agent), entries, active_at)
+        TitleHit(pk, title_pieces(title, query.wanted), agent_name(agent), entries, active_at)
         for pk, title, agent, entries, active_at in rows.values_list("pk", "title", "agent", "entry_count", "last_activity_at")
     )
 

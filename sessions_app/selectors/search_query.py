@@ -1,11 +1,13 @@
 """What somebody typed into a search field. Every text is a query: there is no wrong one."""
 
 import re
-from collections.abc import Iterable
+import unicodedata
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
-from sessions_app.selectors.search_text import fold, is_unspaced, pieces_of, words_of
+from sessions_app.selectors.search_words import as_written, is_alone, is_regional, is_sign, is_unspaced, pieces_of, plain, words_of
 
 MAX_QUERY_CHARS = 400
 MAX_TERMS = 16
@@ -16,7 +18,7 @@ _TERM = re.compile(r'(-?)"([^"]*)"?(\*?)|(\S+)')
 
 @dataclass(frozen=True)
 class Term:
-    """One word or “phrase” of a query; `words` are empty where it is made of signs alone."""
+    """One word or “phrase” of a query; `words` are empty where it is made of ASCII signs and punctuation alone."""
 
     text: str
     words: tuple[str, ...]
@@ -26,25 +28,90 @@ class Term:
 
     @cached_property
     def needle(self) -> str:
-        """The term as it stands in folded text."""
-        return " ".join(fold(self.text).split())
+        """The term as it stands in plain text."""
+        return " ".join(plain(self.text).split())
 
     @cached_property
-    def folded(self) -> tuple[str, ...]:
-        """The words without case and accents."""
-        return tuple(map(fold, self.words))
+    def _loose(self) -> re.Pattern[str]:
+        return re.compile(r"\s+".join(map(re.escape, self.needle.split())))
 
     @cached_property
-    def pattern(self) -> str:
-        """A regular expression that finds the term's words in folded text, as the index does."""
+    def _strict(self) -> re.Pattern[str]:
+        """Several words one after the other, whatever parts them."""
+        pattern = re.escape(as_written(self.words[0]))
+        for before, word in pairwise(self.words):
+            pattern += (r"[\W_]*?" if is_alone(before) or is_alone(word) else r"[\W_]+?") + re.escape(as_written(word))
+        return re.compile(pattern)
+
+    def found_as_words(self, plain_text: str) -> Iterator[tuple[int, int]]:
+        """Where the term's words stand in a plain text, as the index has them."""
         if not self.words:
-            return re.escape(self.needle)
-        inner = r"[\W_]*".join(map(re.escape, self.folded))
-        return (
-            inner
-            if is_unspaced(self.words[0]) or is_unspaced(self.words[-1])
-            else rf"(?<![^\W_]){inner}" + ("" if self.is_prefix else r"(?![^\W_])")
-        )
+            yield from self.found_as_text(plain_text)
+            return
+        start = 0
+        while (span := self._next(plain_text, start)) is not None:
+            if self._is_exact(plain_text, *span):
+                yield span
+                start = span[1]
+            else:
+                start = span[0] + 1
+
+    def _next(self, plain_text: str, start: int) -> tuple[int, int] | None:
+        if len(self.words) > 1:
+            found = self._strict.search(plain_text, start)
+            return found.span() if found else None
+        word = as_written(self.words[0])
+        place = plain_text.find(word, start)
+        return (place, place + len(word)) if place >= 0 else None
+
+    def found_as_text(self, plain_text: str) -> Iterator[tuple[int, int]]:
+        """Where the term stands in a plain text, inside of words as well."""
+        if self.needle:
+            yield from (found.span() for found in self._loose.finditer(plain_text))
+
+    def _is_exact(self, text: str, start: int, end: int) -> bool:
+        """Whether the words of this stretch are the term's, and none of them goes on beyond it."""
+        if _is_one_word(text, start) or (not self.is_prefix and _is_one_word(text, end)):
+            return False
+        if _cuts_a_flag(text, start) or _cuts_a_flag(text, end):
+            return False
+        return len(self.words) == 1 or (found := text[start:end]).isascii() or tuple(words_of(found)) == self.words
+
+    def is_in(self, plain_text: str, *, inside_words: bool) -> bool:
+        """Whether the term is in a plain text: as words, or anywhere."""
+        if inside_words:
+            if self._loose.search(plain_text):
+                return not self.signs_alone or next(self.found_as_words(plain_text), None) is not None
+            if (self.needle,) == self.words:
+                return False  # a word of its own would stand there as text
+        return next(self.found_as_words(plain_text), None) is not None
+
+    @cached_property
+    def signs_alone(self) -> bool:
+        """Whether all of it are signs that the index has: nothing is inside of such a word."""
+        return bool(self.words) and not any(_is_part(char) or is_unspaced(char) for char in self.needle)
+
+
+def _is_part(char: str) -> bool:
+    """Whether a character belongs to a word of several."""
+    if char.isascii():
+        return char.isalnum()
+    return (not is_alone(char) and char.isalnum()) or (unicodedata.category(char)[0] == "M" and not is_sign(char) and not is_unspaced(char))
+
+
+def _is_one_word(text: str, place: int) -> bool:
+    """Whether what is before and what is behind this place belong to one word."""
+    return 0 < place < len(text) and _is_part(text[place - 1]) and _is_part(text[place])
+
+
+def _cuts_a_flag(text: str, place: int) -> bool:
+    """Whether this place is between the two letters of a flag."""
+    if not 0 < place < len(text) or not is_regional(text[place]):
+        return False
+    first = place
+    while first and is_regional(text[first - 1]):
+        first -= 1
+    return (place - first) % 2 == 1
 
 
 @dataclass(frozen=True)
@@ -69,8 +136,8 @@ class SearchQuery:
 
     @property
     def signs(self) -> tuple[Term, ...]:
-        """Terms without a word, which no index of words holds."""
-        return tuple(term for term in self.wanted if not term.words)
+        """Terms without a word, which no index holds: texts are read for them."""
+        return tuple(term for term in self.terms if not term.words)
 
     @property
     def has_words(self) -> bool:
@@ -79,7 +146,7 @@ class SearchQuery:
     @cached_property
     def pieces(self) -> tuple[str, ...]:
         """Runs of letters and digits that a text must hold somewhere, inside words as well; each at least three characters."""
-        runs = dict.fromkeys(piece.decode() for term in self.wanted for piece in pieces_of(" ".join(term.text.split())))
+        runs = dict.fromkeys(piece for term in self.wanted for piece in pieces_of(term.needle))
         return tuple(run for run in runs if len(run) > 2)
 
     @property
@@ -87,33 +154,14 @@ class SearchQuery:
         """Whether parts of words count: not where somebody says how a word begins, or puts words in quotes."""
         return not any(term.is_prefix or term.is_quoted for term in self.wanted if term.words)
 
-    @cached_property
-    def marks(self) -> tuple[re.Pattern[str], re.Pattern[str]]:
-        """Find what is to be marked in folded text: whole words, and where there are none, wherever the terms stand."""
-        return re.compile("|".join(term.pattern for term in self.wanted)), re.compile("|".join(map(_loose, self.wanted)))
+    def holds(self, plain_text: str) -> bool:
+        """Whether a plain text has every wanted term, and none of the excluded ones."""
+        inside = self.looks_inside_words
+        return all(term.is_in(plain_text, inside_words=inside) for term in self.wanted) and self.allows(plain_text)
 
-    @cached_property
-    def _exclusions(self) -> tuple[re.Pattern[str], ...]:
-        return tuple(re.compile(term.pattern) for term in self.excluded)
-
-    def holds(self, folded: str) -> bool:
-        """Whether a folded text has every wanted term somewhere and none of the excluded ones."""
-        return self.has_signs(folded) and all(_loosely(term).search(folded) for term in self.wanted if term.words) and self.allows(folded)
-
-    def has_signs(self, folded: str) -> bool:
-        return all(term.needle in folded for term in self.signs)
-
-    def allows(self, folded: str) -> bool:
-        """Whether a folded text has none of the excluded terms."""
-        return not any(pattern.search(folded) for pattern in self._exclusions)
-
-
-def _loose(term: Term) -> str:
-    return r"\s+".join(re.escape(part) for part in term.needle.split())
-
-
-def _loosely(term: Term) -> re.Pattern[str]:
-    return re.compile(_loose(term))
+    def allows(self, plain_text: str) -> bool:
+        """Whether a plain text has none of the excluded terms."""
+        return not any(term.is_in(plain_text, inside_words=False) for term in self.excluded)
 
 
 def parse_query(text: str) -> SearchQuery:
@@ -131,6 +179,6 @@ def _terms(text: str) -> Iterable[Term]:
             phrase = word[1:] if is_excluded else word
             star = "*" if len(phrase) > 1 and phrase.endswith("*") else ""
             phrase = phrase.removesuffix("*") if star else phrase
-        words = tuple(words_of(phrase)[:MAX_WORDS])
-        if phrase.strip() and word != "AND":  # what some are used to write between words, which is meant anyway
+        words = tuple(words_of(plain(phrase))[:MAX_WORDS])
+        if plain(phrase).strip() and word != "AND":  # what some are used to write between words, which is meant anyway
             yield Term(phrase.strip(), words, is_excluded=is_excluded, is_prefix=bool(star and words), is_quoted=word is None)

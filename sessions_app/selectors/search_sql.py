@@ -11,6 +11,7 @@ from django.db import connection
 
 from sessions_app.models import Entry, SearchBlock, Session
 from sessions_app.selectors.search_query import SearchQuery, Term
+from sessions_app.selectors.search_words import for_fts5
 
 Row = tuple[Any, ...]
 
@@ -109,7 +110,7 @@ class _Fts5(SearchIndex):
         return f"({wanted}) NOT ({excluded})" if excluded else wanted
 
     def _phrase(self, term: Term) -> str:
-        words = " ".join(term.words)  # letters and digits alone
+        words = for_fts5(term.words)  # letters and digits alone, as FTS5 sees them
         return f'"{words}"*' if term.is_prefix else f'"{words}"'
 
     def ranked(self, query: SearchQuery, filters: SearchFilters, after: tuple[float, int] | None, limit: int) -> list[Row]:
@@ -161,7 +162,7 @@ class _TsVector(SearchIndex):
         return " & ".join(wanted + excluded)
 
     def _phrase(self, term: Term) -> str:
-        words = [f"'{word}'" for word in term.folded]
+        words = [f"'{word}'" for word in term.words]
         if term.is_prefix:
             words[-1] += ":*"
         return f"({' <-> '.join(words)})"

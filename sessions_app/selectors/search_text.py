@@ -1,7 +1,5 @@
-"""What of an entry can be searched: its text as people read it, capped, and the words of a text."""
+"""What of an entry can be searched: its text as people read it, capped."""
 
-import re
-import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -17,56 +15,6 @@ FIRST_CHARS, LAST_CHARS = 65_536, 8_192
 
 ENTRY_CHARS = 262_144
 """So much of an entry is indexed, however many parts it has."""
-
-# Scripts that are written without spaces between words: each character is a word of its own, and a run of them a phrase.
-_UNSPACED = re.compile(
-    "[\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u3130-\u318f\u31f0-\u31ff"
-    "\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff]"
-)
-_NO_LETTER = re.compile(r"[^\w\s\x00-\x7f]")
-_BEYOND_ASCII = re.compile(r"[^\x00-\x7f]+")
-_WORD = re.compile(r"[^\W_]+")
-
-
-class _Folding(dict[int, int]):
-    """A character to its plain small form; always one to one, so that places in both texts are the same."""
-
-    def __missing__(self, code: int) -> int:
-        apart = unicodedata.normalize("NFD", chr(code))
-        plain = (apart[0] if all(map(unicodedata.combining, apart[1:])) else chr(code)).lower()
-        self[code] = folded = ord(plain) if len(plain) == 1 else code
-        return folded
-
-
-_FOLDING = _Folding()
-
-
-def fold(text: str) -> str:
-    """The text without case and accents, as long as it was."""
-    return text.lower() if text.isascii() else text.translate(_FOLDING)
-
-
-def spaced(text: str) -> str:
-    """The text for an index of words: each character of an unspaced script stands alone, and nothing is left to a database's
-    own opinion of what is a letter.
-    """
-    if text.isascii():
-        return text
-    return _BEYOND_ASCII.sub(_spaced_run, unicodedata.normalize("NFC", text))
-
-
-def _spaced_run(run: re.Match[str]) -> str:
-    return _UNSPACED.sub(r" \g<0> ", _NO_LETTER.sub(" ", run.group()))
-
-
-def is_unspaced(word: str) -> bool:
-    """Whether a word is a character of a script that has no spaces."""
-    return _UNSPACED.fullmatch(word) is not None
-
-
-def words_of(text: str) -> list[str]:
-    """The words of a text in order, as they are written."""
-    return _WORD.findall(spaced(text))
 
 
 def blob_texts(hashes: Iterable[str]) -> dict[str, str]:
@@ -135,14 +83,3 @@ def _strings(value: Any) -> Iterator[str]:
             yield from _strings(item)
     elif value is not None:
         yield str(value).lower() if isinstance(value, bool) else str(value)
-
-
-_GRAMS = bytes(
-    code + 32 if 65 <= code <= 90 else code if 48 <= code <= 57 or 97 <= code <= 122 or code >= 128 else 32 for code in range(256)
-)
-
-
-def pieces_of(text: str) -> list[bytes]:
-    """The runs of letters and digits in a text, small, in UTF-8. What is shorter than three of them holds no trigram."""
-    plain = text if text.isascii() else text.lower()
-    return plain.encode(errors="replace").translate(_GRAMS).split()

@@ -15,7 +15,8 @@ from django.db.models.signals import pre_delete
 
 from sessions_app.models import Entry, SearchBlock, Session
 from sessions_app.selectors.search_state import lagging_sessions
-from sessions_app.selectors.search_text import blob_texts, blobs_of, fold, parts_of, pieces_of, searchable, spaced, words_of
+from sessions_app.selectors.search_text import blob_texts, blobs_of, parts_of, searchable
+from sessions_app.selectors.search_words import for_index, words_in
 from sessions_app.services.write_turns import write_turn
 
 BLOCK_ENTRIES = 64
@@ -38,7 +39,7 @@ class _Block:
     last: int
     capped: int = 0
     chars: int = 0
-    texts: list[tuple[int, str]] = field(default_factory=list)  # by the entry's id
+    texts: list[tuple[int, str]] = field(default_factory=list)  # of words, by the entry's id
     pieces: set[bytes] = field(default_factory=set)
 
     def add(self, entry_id: int, index: int, text: str, *, is_capped: bool) -> None:
@@ -46,13 +47,16 @@ class _Block:
         self.capped += is_capped
         self.chars += len(text)
         if text:
-            self.texts.append((entry_id, text))
-            self.pieces.update(pieces_of(text))
+            words, pieces = for_index(text, for_fts5=connection.vendor == "sqlite")
+            self.texts.append((entry_id, words))
+            self.pieces.update(pieces)
 
     @property
     def grams(self) -> str:
         """What the trigrams are made of."""
-        return b" ".join(piece for piece in self.pieces if len(piece) > 2).decode(errors="replace")
+        return b" ".join(piece for piece in self.pieces if len(piece) > 8 or len(piece.decode(errors="replace")) > 2).decode(
+            errors="replace"
+        )
 
     @property
     def is_full(self) -> bool:
@@ -129,8 +133,8 @@ def _write(blocks: list[_Block]) -> int:
     if not blocks:
         return 0
     # Made before the transaction: while it lasts nobody else can write.
-    indexed = spaced if connection.vendor == "sqlite" else _vector
-    words = [(key, indexed(text)) for block in blocks for key, text in block.texts]
+    told = str if connection.vendor == "sqlite" else _vector
+    words = [(key, told(text)) for block in blocks for key, text in block.texts]
     grams = [block.grams for block in blocks]
     try:
         with write_turn(), transaction.atomic():
@@ -164,9 +168,9 @@ def _insert(words: list[tuple[int, str]], grams: list[tuple[int, str]]) -> None:
 def _vector(text: str) -> str:
     """A text as a `tsvector` is written, by our own words: PostgreSQL's parser has its own opinion of what is one, by its locale."""
     places: dict[str, list[int]] = {}
-    for place, word in enumerate(words_of(text), 1):
+    for place, word in enumerate(words_in(text), 1):
         if len(word) <= LONGEST_LEXEME:
-            places.setdefault(fold(word), []).append(min(place, LAST_POSITION))
+            places.setdefault(word, []).append(min(place, LAST_POSITION))
     return " ".join(f"'{word}':{','.join(map(str, found[:POSITIONS]))}" for word, found in places.items())
 
 
@@ -185,7 +189,7 @@ def forget_session(session_id: uuid.UUID) -> None:
             if connection.vendor == "sqlite":
                 cursor.executemany(
                     "INSERT INTO search_words (search_words, rowid, text) VALUES ('delete', %s, %s)",
-                    [(key, spaced(text)) for key, text in block.texts],
+                    block.texts,
                 )
                 cursor.execute("INSERT INTO search_grams (search_grams, rowid, text) VALUES ('delete', %s, %s)", [block_id, block.grams])
             else:

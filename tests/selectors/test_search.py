@@ -13,7 +13,6 @@ from sessions_app.selectors.search_query import parse_query
 from sessions_app.selectors.search_session import session_hits
 from sessions_app.selectors.search_snippets import SNIPPET_CHARS, snippet
 from sessions_app.selectors.search_sql import SearchFilters
-from sessions_app.selectors.search_text import fold
 from sessions_app.services import search_index
 from tests.stored import store_session
 
@@ -72,6 +71,10 @@ def found(text: str, filters: SearchFilters | None = None) -> list[int]:
         ("API", [5]),
         ("検索API", [5]),
         ("🙂", [6]),
+        ("🙂 though", [6]),
+        ("🙂 carrier", []),
+        ("nothing -🙂", []),
+        ('"interest, 🙂 though"', [6]),
         ("ls", [7]),
         ("c", [7]),
         ("-carrier", []),
@@ -102,15 +105,46 @@ class AnyText(TestCase):
             assert hits == [0]
 
 
-@given(st.text())
-def test_folding_keeps_every_place(text):
-    assert len(fold(text)) == len(text)
-
-
 def test_matches_are_marked_in_what_stands_around_them(session):
     (hit,) = search_page(parse_query("webhook"), SearchFilters()).hits
     assert [piece.text for piece in hit.pieces if piece.is_match] == ["webhook"]
     assert "".join(piece.text for piece in hit.pieces) == TEXTS[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "query", "marked"),
+    [
+        ("done 👍🏽, next", "👍", ["👍🏽"]),
+        ("a 👩\u200d💻 codes", "💻", ["👩\u200d💻"]),
+        ("warn ⚠\ufe0f here", "⚠", ["⚠\ufe0f"]),
+        ("flags 🇫🇷🇩🇪 of two", "🇩🇪", ["🇩🇪"]),
+        ("┌──────┐", "──", ["──────"]),
+        ("use → it", "use→it", ["use → it"]),
+        ("cafe\u0301s", "cafés", ["cafe\u0301s"]),
+        ("die Straße", "STRASSE", ["Straße"]),
+        ("ＡＰＩ kit", "api", ["ＡＰＩ"]),
+        ("हिन्दी में", "हिन्दी", ["हिन्दी"]),
+        ("1\ufe0f\u20e3 first", "1", ["1\ufe0f\u20e3"]),
+    ],
+)
+def test_a_mark_covers_whole_characters(text, query, marked):
+    pieces = snippet(text, parse_query(query).wanted)
+    assert [piece.text for piece in pieces if piece.is_match] == marked
+    assert "".join(piece.text for piece in pieces) == text
+
+
+@pytest.mark.parametrize("shift", range(6))
+def test_no_character_is_cut_where_a_snippet_begins_or_ends(shift):
+    sign = "👩🏽\u200d💻"
+    pieces = snippet("x" * shift + sign * 40 + " needle " + sign * 100, parse_query("needle").wanted)
+    shown = "".join(piece.text for piece in pieces).strip("…")
+    assert shown.replace(sign, "").replace("x", "") == " needle "
+
+
+def test_a_snippet_shows_where_most_of_the_terms_stand():
+    text = "error " + "filler " * 100 + "an error in the carrier " + "filler " * 100
+    pieces = snippet(text, parse_query("carrier error").wanted)
+    assert [piece.text for piece in pieces if piece.is_match] == ["error", "carrier"]
 
 
 def test_accents_and_case_do_not_hide_a_mark(session):
@@ -235,12 +269,12 @@ def test_signs_alone_read_a_bounded_part_of_a_long_session(django_assert_max_num
 
 @pytest.mark.parametrize("place", [0, 3_300, 3_320, 4_089, 4_090, 4_096, 20_000])
 def test_a_match_is_shown_with_as_much_around_it_wherever_it_stands_in_a_text(place):
-    pieces = snippet("é " * (place // 2) + " needle " + "z" * 2_000, parse_query("NEEDLE").marks)
+    pieces = snippet("é " * (place // 2) + " needle " + "z" * 2_000, parse_query("NEEDLE").wanted)
     matched = [number for number, piece in enumerate(pieces) if piece.is_match]
     assert [pieces[number].text for number in matched] == ["needle"]
     assert sum(len(piece.text) for piece in pieces) >= SNIPPET_CHARS - 60
 
 
 def test_a_whole_word_far_behind_is_shown_before_a_part_of_a_word_near_the_beginning():
-    pieces = snippet("needless " + "x " * 10_000 + "needle", parse_query("needle").marks)
+    pieces = snippet("needless " + "x " * 10_000 + "needle", parse_query("needle").wanted)
     assert [piece.text for piece in pieces if piece.is_match] == ["needle"]
