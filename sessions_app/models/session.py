@@ -105,6 +105,7 @@ class Session(models.Model):
     calibration_factor = models.FloatField(default=1.0)  # measured tokens for each estimated one: engine.calibration
     calibration_overhead = models.PositiveIntegerField(default=0)  # tokens of what no entry holds: system prompt and tools
     calibration_prompts = models.PositiveIntegerField(default=0)  # measured prompts behind the two; 0: not calibrated
+    usage_reported = models.JSONField(null=True, blank=True)  # what its agent says that its context held, when it had so many entries
     window = models.PositiveIntegerField(default=128_000)  # effective, in tokens
     trigger_tokens = models.PositiveIntegerField(default=102_400)
     trigger_source = models.CharField(max_length=12, blank=True, default="default")  # where the value that decides it was set

@@ -17,6 +17,9 @@ from sessions_app.selectors.entry_rows import readable_usage
 from sessions_app.services import evaluations
 from sessions_app.services.signal_columns import MEASUREMENTS_TRIED, Fold, Known, columns, fills, fold
 
+_HELD_HERE = frozenset({SessionKind.INLINE, SessionKind.OWNED})
+"""Kinds whose agent gets the view of this console, so that what is measured is measured of that."""
+
 
 def refresh(session_id: uuid.UUID | str, *, added: Mapping[str, int] | None = None) -> None:
     """Derives signal, trigger, composition and what a compaction would leave, and stores them in one update.
@@ -34,7 +37,8 @@ def refresh(session_id: uuid.UUID | str, *, added: Mapping[str, int] | None = No
         window = _window(session)
         composition = _composition(session, checkpoint) if added is None else _with_added(session.composition, added)
         measurement = _measurement(session, context, checkpoint)
-        known = _calibration(session, measurement, sum(composition.values()))
+        of_call = None if measurement and session.usage_reported and measurement.at == session.usage_reported["at"] else measurement
+        known = _calibration(session, of_call, sum(composition.values()))
         now = signal.derive(measurement=measurement, view_tokens=sum(composition.values()), calibration=known)
         left = _fold(session, checkpoint, policy.policy, window, now, composition, known)
         told = columns(now, window, policy, composition, left, known)
@@ -92,17 +96,27 @@ def _held(checkpoint: Checkpoint | None) -> Q:
 def _measurement(session: Session, context: Lineage, checkpoint: Checkpoint | None) -> signal.Measurement | None:
     """What a provider counted last in this context, since its checkpoint was made."""
     since = _divider_index(session, context)
-    if session.kind == SessionKind.INLINE:
+    if session.kind in _HELD_HERE:
         since = max(since, plans.overrides_of(session).since - 1)
     elif checkpoint and (checkpoint.generation or checkpoint.excluded) and context is Lineage.CONSOLE:
         return None  # the agent goes on with a context of its own; what it measures is not the view of this console
+    told, since = _reported(session, since)
     rows = Entry.objects.filter(session_id=session.pk, usage__isnull=False, index__gt=since, off_branch=False).order_by("-index")
     for index, usage, at, key in rows.values_list("index", "usage", "timestamp", "message_key")[:MEASUREMENTS_TRIED]:
         measured = readable_usage(usage)
         if measured and (prompt := measured.prompt):
             first = _first_of_message(session, index, key, since)
             return signal.Measurement(prompt_tokens=prompt, appended_tokens=plans.tokens_between(session.pk, first, None), at=at)
-    return None
+    return told
+
+
+def _reported(session: Session, since: int) -> tuple[signal.Measurement | None, int]:
+    """What the agent itself said that its context holds, if that was after the entry `since`; and after which one a call says more."""
+    told = session.usage_reported
+    if not told or told["entries"] <= since:
+        return None, since
+    appended = plans.tokens_between(session.pk, told["entries"], None)
+    return signal.Measurement(prompt_tokens=told["tokens"], appended_tokens=appended, at=told["at"]), told["entries"] - 1
 
 
 def _calibration(session: Session, measurement: signal.Measurement | None, view_tokens: int) -> calibration.Calibration:

@@ -232,6 +232,13 @@ def _settle(session: Session, attempt: Compaction, actor: Actor) -> None:
     unknown.decide(session.pk, actor=actor, decision="again" if attempt.through == RUNNER else CONSOLE)
 
 
+def settle(*, actor: Actor, session: Session) -> int:
+    """Takes note that somebody has looked, and nothing is to follow an outcome that was unknown. Returns how many those were."""
+    with transaction.atomic():
+        Session.objects.select_for_update(no_key=True).get(pk=session.pk)
+        return unknown.decide(session.pk, actor=actor, decision="dismissed")
+
+
 def open_attempt(attempt: Compaction, session: Session, *, waits: bool = False) -> None:
     """Stores a new attempt. Call in the transaction that locked the session's row."""
     attempt.attempt = session.last_attempt + 1
