@@ -2,13 +2,15 @@
 
 import os
 import socket
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
-from sessions_app.models import Entry, Session
+from sessions_app.models import Entry, Session, SourceFile
 from sessions_app.models.import_run import ImportState
 from sessions_app.services import imports
+from sessions_app.services.imports import sources
 from sessions_app.services.imports import writer as writing
 from sessions_app.services.imports.outcomes import SourceState
 from tests.importing import ACTOR
@@ -154,3 +156,50 @@ def test_a_name_that_no_file_can_have_is_a_sentence(path):
     assert run.state == ImportState.FAILED
     assert "Nothing was changed." in run.error
     assert Session.objects.count() == 0
+
+
+@pytest.fixture
+def settled():
+    """Says of what was imported that it was long enough after the last change of its file."""
+
+    def do() -> None:
+        SourceFile.objects.update(imported_at=datetime.now(UTC) + timedelta(seconds=10))
+
+    return do
+
+
+@pytest.mark.django_db
+def test_files_that_nobody_touched_since_they_were_imported_are_not_even_opened(tmp_path, monkeypatch, settled):
+    write(tmp_path)
+    imports.import_paths(actor=ACTOR, paths=[tmp_path])
+    settled()
+    monkeypatch.setattr(sources, "open_file", lambda path: pytest.fail(f"{path} was opened"))
+    assert imports.import_paths(actor=ACTOR, paths=[tmp_path]).counts["sources_unchanged"] == 1
+
+
+@pytest.mark.django_db
+def test_a_file_that_was_written_over_and_given_its_old_time_is_taken_anew(tmp_path):
+    path = write(tmp_path)
+    imports.import_paths(actor=ACTOR, paths=[tmp_path])
+    before = path.stat()
+    path.write_bytes(path.read_bytes().replace(b"Fixed.", b"Broken"))
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert imports.import_paths(actor=ACTOR, paths=[tmp_path]).counts["sources_rewritten"] == 1
+
+
+@pytest.mark.django_db
+def test_a_file_that_is_written_over_and_given_its_old_time_while_it_is_read_is_compared_anew(tmp_path, meanwhile, settled):
+    path = write(tmp_path, encode([*rows(), *MANY]))
+    before = path.stat()
+
+    def write_over() -> None:
+        with path.open("r+b") as file:
+            file.write(path.read_bytes().replace(b'"599 599 ', b'"600 600 '))
+        os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+    meanwhile(write_over)
+    imports.import_paths(actor=ACTOR, paths=[tmp_path])
+    settled()
+    imports.import_paths(actor=ACTOR, paths=[tmp_path])
+    assert "600 600" in Entry.objects.filter(session=the_session(), source_id="p599").order_by("index").last().parts
+    assert imports.import_paths(actor=ACTOR, paths=[tmp_path]).counts["sources_unchanged"] == 1

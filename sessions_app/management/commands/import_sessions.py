@@ -20,6 +20,8 @@ from sessions_app.permissions import Action, require
 from sessions_app.services.imports import import_paths
 from sessions_app.services.imports.outcomes import database_sentence
 
+CLEAR = "\r\x1b[2K"
+
 
 class Command(ConsoleCommand):
     may_make_database = True
@@ -36,12 +38,15 @@ class Command(ConsoleCommand):
     def run(self, options: Mapping[str, Any]) -> Exit:
         require(self.actor, Action.IMPORT)
         is_quiet = options["quiet"] or self.out.is_json
+        progress = _Progress(self, is_quiet=is_quiet)
         try:
             with tempfile.TemporaryDirectory(prefix="palimpsest-stdin-", dir=_data_folder()) as folder:
                 paths = [_from_stdin(Path(folder)) if path == "-" else path for path in options["paths"]]
-                run = import_paths(actor=self.actor, paths=paths, progress=_Progress(self, is_quiet=is_quiet), may_spawn=True)
+                run = import_paths(actor=self.actor, paths=paths, progress=progress, may_spawn=True)
         except DatabaseError as error:
             raise CommandFailure(database_sentence(error), code="database_error") from error
+        finally:
+            progress.clear()
         if self.out.is_json:
             self.out.document({"object": "import", "id": run.pk, "state": run.state, "counts": run.counts, "files": run.files})
         else:
@@ -56,6 +61,9 @@ def _report(out: Output, run: ImportRun, *, is_quiet: bool) -> None:
         elif not is_quiet and outcome["state"] not in {"unchanged", "skipped"}:
             out.write(f"{_line(outcome)}\n")
             out.write("".join(f"{'':9}  {plain_line(note)}\n" for note in outcome.get("notes", [])))
+    if (unlisted := run.counts.get("sources", 0) - len(run.files)) > 0 and not is_quiet:
+        failed = run.counts.get("sources_failed", 0) - sum(outcome["state"] == "failed" for outcome in run.files)
+        out.write(f"{unlisted:,} more not listed{f', {failed:,} of which failed' if failed else ''}.\n")
     out.line(_summary(run.counts))
 
 
@@ -66,11 +74,17 @@ class _Progress:
         self._out = command.stderr
         self._is_shown = not is_quiet and sys.stderr.isatty()
 
-    def __call__(self, name: str, done: int, total: int, sources: int) -> None:
+    def __call__(self, name: str, done: int, total: int, sources: int, found: int) -> None:
         if not self._is_shown:
             return
         share = f"{100 * done // total} %" if total else ""
-        self._out.write(f"\r\x1b[2K{sources} done · {plain_line(Path(name).name[:60])} {share}", ending="" if done < total else "\r\x1b[2K")
+        of = f"{sources:,} of {found:,}" if found > 1 else f"{sources:,}"
+        self._out.write(f"{CLEAR}{of} done · {plain_line(Path(name).name[:60])} {share}", ending="")
+
+    def clear(self) -> None:
+        """Takes the line away."""
+        if self._is_shown:
+            self._out.write(CLEAR, ending="")
 
 
 def _data_folder() -> Path:
@@ -101,6 +115,6 @@ def _line(outcome: dict[str, Any]) -> str:
 
 def _summary(counts: dict[str, int]) -> str:
     states = ("new", "grown", "rewritten", "unchanged", "skipped", "failed", "cancelled")
-    told = [f"{counts[f'sources_{state}']} {state}" for state in states if counts.get(f"sources_{state}")]
+    told = [f"{counts[f'sources_{state}']:,} {state}" for state in states if counts.get(f"sources_{state}")]
     files = counts.get("sources", 0)
-    return f"{files} {'file' if files == 1 else 'files'}: {', '.join(told) or 'nothing'} · {counts.get('entries', 0)} entries added"
+    return f"{files:,} {'file' if files == 1 else 'files'}: {', '.join(told) or 'nothing'} · {counts.get('entries', 0):,} entries added"

@@ -3,11 +3,12 @@
 import errno
 import os
 import stat
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
-from sessions_app.services.imports.outcomes import ImportFailedError
+from sessions_app.services.imports.outcomes import ImportFailedError, ImportStoppedError
 
 SUFFIXES = frozenset({".json", ".jsonl"})
 # Bookkeeping beside the transcripts of sub-agents and of workflow runs.
@@ -21,14 +22,20 @@ class Found:
     """The files, sessions before their sub-agents, and by path what is wrong with what was no file, or could not be looked at."""
 
     files: list[Path] = field(default_factory=list)
+    sessions: int = 0  # of the files; the others are sub-agents'
     no_files: dict[Path, str] = field(default_factory=dict)
     unreadable: dict[Path, str] = field(default_factory=dict)
 
+    @property
+    def count(self) -> int:
+        return len(self.files) + len(self.no_files) + len(self.unreadable)
 
-def files_of(path: Path) -> Found:
+
+def files_of(path: Path, *, cancelled: Callable[[], bool] = lambda: False) -> Found:
     """The file itself, or every file below a folder that may be a session, sorted. Raises `ImportFailedError` when there is nothing.
 
-    Links to folders are not followed. A link to a file is, where it leads to one.
+    Links to folders are not followed. A link to a file is, where it leads to one. `cancelled` is asked at each folder; where it
+    says yes, `ImportStoppedError` is raised.
     """
     try:
         is_folder = stat.S_ISDIR(path.stat().st_mode)
@@ -38,12 +45,14 @@ def files_of(path: Path) -> Found:
         why = error.strerror or error if isinstance(error, OSError) else error
         raise ImportFailedError(f"{path} can't be looked at ({why}). Nothing was changed.") from error
     if not is_folder:
-        return Found([path])
+        return Found([path], sessions=1)
     found = Found()
-    _walk(path, found)
+    _walk(path, found, cancelled)
     if not (found.files or found.no_files or found.unreadable):
         raise ImportFailedError(f"There is no session file in {path} or below it. Nothing was changed.")
-    found.files.sort(key=lambda file: (is_sub_agents(file), str(file)))
+    sub_agents = {file for file in found.files if is_sub_agents(file)}
+    found.files.sort(key=lambda file: (file in sub_agents, str(file)))
+    found.sessions = len(found.files) - len(sub_agents)
     return found
 
 
@@ -72,11 +81,13 @@ def may_be_session(path: Path) -> bool:
     return path.suffix in SUFFIXES and not path.name.endswith(_NO_TRANSCRIPT)
 
 
-def _walk(folder: Path, found: Found) -> None:
+def _walk(folder: Path, found: Found, cancelled: Callable[[], bool]) -> None:
     def note(error: OSError) -> None:
         found.unreadable[Path(error.filename)] = f"The folder can't be read ({error.strerror}). What is in it was not looked at."
 
     for parent, _, names in os.walk(folder, onerror=note):
+        if cancelled():
+            raise ImportStoppedError
         for name in names:
             path = Path(parent, name)
             if may_be_session(path):

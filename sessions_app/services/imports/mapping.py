@@ -8,11 +8,14 @@ from django.db import connection
 LARGE_BYTES = 20_000_000
 """Sources from this size on: their own pages, read back at the end, would make up half of the process."""
 
+MANY_FILES = 300
+"""Files from this number on: the rows that tell of them lie all over the database."""
+
 
 @contextmanager
-def unmapped(size: int) -> Iterator[None]:
-    """While a source of this size is imported, this thread's connection does not map a database into memory."""
-    if connection.vendor != "sqlite" or size < LARGE_BYTES:
+def unmapped(*, unless: bool = False) -> Iterator[None]:
+    """Meanwhile this thread's connection does not map a database into memory. `unless`: it does."""
+    if connection.vendor != "sqlite" or unless:
         yield
         return
     with connection.cursor() as cursor:

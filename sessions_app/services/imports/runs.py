@@ -9,7 +9,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO
 
-import msgspec
 from django.conf import settings
 from django.db import DatabaseError, transaction
 from django.db.models.functions import Now
@@ -22,20 +21,25 @@ from sessions_app.models import EventResult, ImportRun
 from sessions_app.models.import_run import ImportState
 from sessions_app.permissions import Action, require
 from sessions_app.services.imports import archives, sources
-from sessions_app.services.imports.find import files_of, is_sub_agents
+from sessions_app.services.imports.find import files_of
+from sessions_app.services.imports.mapping import MANY_FILES, unmapped
 from sessions_app.services.imports.outcomes import ImportFailedError, ImportStoppedError, SourceOutcome, SourceState
+from sessions_app.services.imports.sources import LOOKUP
+from sessions_app.services.imports.tally import Tally
 
 IMPORTS_STREAM = "imports"
 SAVE_INTERVAL = 1.0  # seconds between two writes of a run's progress
-MAX_LISTED = 2_000
 TAKEN_UP = "taken_up"
 """Among the counts of a run: its first process was lost."""
 
-ProgressReport = Callable[[str, int, int, int], None]
-"""Called with (name of the source, bytes read of it, its size, sources done so far)."""
+FOUND = "found"
+"""Among the counts of a run: the files that were found so far in what was given."""
+
+ProgressReport = Callable[[str, int, int, int, int], None]
+"""Called with (name of the source, bytes read of it, its size, sources done so far, sources found so far)."""
 
 
-def _silent(_name: str, _done: int, _total: int, _sources: int) -> None:
+def _silent(_name: str, _done: int, _total: int, _sources: int, _found: int) -> None:
     return
 
 
@@ -135,8 +139,8 @@ class _Run:
         self.progress = progress
         self.may_spawn = may_spawn
         self.must_end = must_end
-        self.outcomes: list[SourceOutcome] = []
         self.counts: dict[str, int] = {TAKEN_UP: 1} if run.counts.get(TAKEN_UP) else {}
+        self.tally = Tally(self.counts)
         self._reading: dict[str, int] = {}
         self._next_save = time.monotonic() + SAVE_INTERVAL
         self._is_cancelled = False
@@ -150,29 +154,34 @@ class _Run:
         return self._end()
 
     def _over_path(self, path: Path) -> None:
-        first = len(self.outcomes)
+        tried = self.tally.tried
         if kind := archives.kind_of(path):
             self._over_archive(archives.Archive(path, str(path), kind, self._asked_to_stop))
             return
-        found = files_of(path)
+        self.progress(str(path), 0, 0, self.tally.sources, self.counts.get(FOUND, 0))
+        try:
+            found = files_of(path, cancelled=self._asked_to_stop)
+        except ImportStoppedError:
+            text = "It was cancelled while the folder was looked through. Nothing of it was imported."
+            self._add(SourceOutcome(name=str(path), state=SourceState.CANCELLED, error=text))
+            return
+        self.counts[FOUND] = self.counts.get(FOUND, 0) + found.count
         for file, why in found.unreadable.items():
             self._add(SourceOutcome(name=str(file), state=SourceState.FAILED, error=why))
         for file, why in found.no_files.items():
             self._add(SourceOutcome(name=str(file), state=SourceState.SKIPPED, error=why))
-        files = found.files
-        sessions = [file for file in files if not is_sub_agents(file)]
         # Sub-agents come when their sessions are there: two that are written at once could miss each other.
-        for group in (sessions, files[len(sessions) :]):
+        for group in (found.files[: found.sessions], found.files[found.sessions :]):
             for outcome in self._outcomes(group):
                 if outcome.state is SourceState.SKIPPED and not path.is_dir():
                     outcome.state = SourceState.FAILED  # it was asked for by name
                 self._add(outcome)
-        if all(outcome.state is SourceState.SKIPPED for outcome in self.outcomes[first:]):
+        if self.tally.tried == tried and not self._asked_to_stop():
             raise ImportFailedError(f"No file in {path} or below it is a session that can be read here. Nothing was changed.")
 
     def _over_archive(self, archive: archives.Archive) -> None:
         """Adds what comes of each member. Raises `ImportFailedError` when the whole can't be taken, or holds no session."""
-        first = len(self.outcomes)
+        tried = self.tally.tried
         try:
             for outcome in archive.outcomes(lambda file, name: self._take(file, name=name, is_staged=True)):
                 self._add(outcome)
@@ -181,14 +190,20 @@ class _Run:
         except ImportStoppedError:
             text = "It was cancelled while the archive was looked through. Nothing of it was imported."
             self._add(SourceOutcome(name=archive.label, state=SourceState.CANCELLED, error=text))
-        if all(outcome.state is SourceState.SKIPPED for outcome in self.outcomes[first:]):
+        if self.tally.tried == tried:
             raise ImportFailedError(f"No file in {archive.label} is a session that can be read here. Nothing was changed.")
 
     def _outcomes(self, files: list[Path]) -> Iterator[SourceOutcome]:
         """What comes of each file, one after the other or, in a command and for many of them, several at once."""
-        unchanged = sources.unchanged_among(files)
-        yield from (sources.unchanged_outcome(str(file), known) for file, known in unchanged.items())
-        left = {str(file): file for file in files if file not in unchanged}
+        left: dict[str, Path] = {}
+        for start in range(0, len(files), LOOKUP):
+            if self._asked_to_stop():
+                return
+            some = files[start : start + LOOKUP]
+            with unmapped(unless=len(files) < MANY_FILES):
+                unchanged = sources.unchanged_among(some)
+            yield from unchanged.values()
+            left |= {str(file): file for file in some if file not in unchanged}
         if left and self.may_spawn:
             yield from self._outcomes_of_children(left)
         for file in self._until_cancelled(list(left.values())):
@@ -226,7 +241,7 @@ class _Run:
                 self._add(outcome)
         except ImportFailedError as error:
             self._add(SourceOutcome(name=self.run.name, state=SourceState.FAILED, error=str(error)))
-        if any(outcome.state is SourceState.CANCELLED for outcome in self.outcomes) and not self._is_cancelled:
+        if self.tally.count(SourceState.CANCELLED) and not self._is_cancelled:
             running = ImportRun.objects.filter(pk=self.run.pk, state=ImportState.RUNNING, cancel_requested=False)
             if running.update(state=ImportState.QUEUED, heartbeat_at=None):
                 return False
@@ -239,7 +254,7 @@ class _Run:
         from sessions_app.services.imports.source import import_source  # noqa: PLC0415
 
         def advance(done: int, total: int) -> None:
-            self.progress(name, done, total, len(self.outcomes))
+            self.progress(name, done, total, self.tally.sources, self.counts.get(FOUND, 0))
             self._reading = {"reading_bytes": done, "reading_size": total}
             self._save_sometimes()
 
@@ -255,17 +270,9 @@ class _Run:
         return outcome
 
     def _add(self, outcome: SourceOutcome) -> None:
-        self.outcomes.append(outcome)
+        self.tally.add(outcome)
         self._reading = {}
-        self.progress(outcome.name, outcome.bytes, outcome.bytes, len(self.outcomes))
-        for name, value in (
-            (f"sources_{outcome.state.value}", 1),
-            ("sources", 1),
-            ("entries", outcome.entries),
-            ("bytes", outcome.bytes),
-            ("problems", outcome.problems),
-        ):
-            self.counts[name] = self.counts.get(name, 0) + value
+        self.progress(outcome.name, outcome.bytes, outcome.bytes, self.tally.sources, self.counts.get(FOUND, 0))
         self._save_sometimes()
 
     def _asked_to_stop(self) -> bool:
@@ -282,15 +289,13 @@ class _Run:
             self._is_cancelled = ImportRun.objects.filter(pk=self.run.pk, cancel_requested=True).exists()
 
     def _end(self) -> ImportRun:
-        run, states = self.run, {outcome.state for outcome in self.outcomes}
-        failed = [outcome for outcome in self.outcomes if outcome.state is SourceState.FAILED]
-        tried = [outcome for outcome in self.outcomes if outcome.state is not SourceState.SKIPPED]
+        run, tally = self.run, self.tally
+        failed = tally.count(SourceState.FAILED)
         run.state = ImportState.FAILED if failed else ImportState.COMPLETED
-        if self._is_cancelled or SourceState.CANCELLED in states:
+        if self._is_cancelled or tally.count(SourceState.CANCELLED):
             run.state = ImportState.CANCELLED
-        run.error = failed[0].error if failed and len(failed) == len(tried) else ""
-        listed = [*failed, *(outcome for outcome in self.outcomes if outcome.state is not SourceState.FAILED)][:MAX_LISTED]
-        run.files, run.counts, run.finished_at = msgspec.to_builtins(listed), self.counts, datetime.now(UTC)
+        run.error = tally.error if failed == tally.tried else ""
+        run.files, run.counts, run.finished_at = tally.listed(), self.counts, datetime.now(UTC)
         with contextlib.suppress(DatabaseError), transaction.atomic():  # a full disk: the caller still gets the outcomes
             run.save()
             _tell(EventType.IMPORT_FINISHED, self.actor, run)

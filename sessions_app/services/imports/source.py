@@ -20,7 +20,7 @@ from sessions_app.services.imports.find import open_file
 from sessions_app.services.imports.finish import finish, is_whole
 from sessions_app.services.imports.frames import Framer
 from sessions_app.services.imports.lanes import Lane
-from sessions_app.services.imports.mapping import unmapped
+from sessions_app.services.imports.mapping import LARGE_BYTES, unmapped
 from sessions_app.services.imports.outcomes import (
     ImportFailedError,
     ImportStoppedError,
@@ -37,6 +37,8 @@ from sessions_app.services.imports.writer import SourceWriter
 
 TRIES = 6
 PAUSE_S = 0.2
+NEVER_NS = 0
+"""The time of a file of which nobody knows when what was read of it was written."""
 
 Progress = Callable[[int, int], None]
 """Called with (bytes read, bytes in all) after every batch."""
@@ -71,7 +73,7 @@ def import_source(
         with open_file(path) as opened:
             job = SourceImport(actor, opened, path, label, is_staged=is_staged, progress=progress, cancelled=cancelled, until=until)
             job.keep, job.kind = keep, kind
-            with unmapped(job.size):
+            with unmapped(unless=job.size < LARGE_BYTES):
                 return _run(job)
     except NoSessionError as error:
         return SourceOutcome(name=label, state=SourceState.SKIPPED, error=str(error))
@@ -120,7 +122,7 @@ class SourceImport:
     ) -> None:
         status = os.fstat(file.fileno())
         self.size = status.st_size if until is None else until
-        self.written_ns = status.st_mtime_ns
+        self.written_ns, self._touched_ns = status.st_mtime_ns, status.st_ctime_ns
         self._tells_of_growth = until is None
         self.actor = actor
         self.file = cast("BinaryIO", UpTo(file, self.size))
@@ -223,8 +225,9 @@ class SourceImport:
     def _complete(self, state: SourceState, writer: SourceWriter, reading: SourceReading, notes: list[str]) -> SourceOutcome:
         notes = notes + self._grown()
         finish(actor=self.actor, writer=writer, reading=reading, file=self.file, notes=notes)
-        # Written to meanwhile: what was read may be neither the old nor the new. The older time makes the next import compare it all.
-        sources.keep_time(writer.source, self.written_ns)
+        # Written to meanwhile: what was read may be neither the old nor the new. The next import compares it all then.
+        is_untouched = os.fstat(self.file.fileno()).st_ctime_ns == self._touched_ns
+        sources.keep_time(writer.source, self.written_ns if is_untouched else NEVER_NS)
         self.keep(reading, writer)
         return self._outcome(state, writer, reading, notes)
 

@@ -2,8 +2,10 @@
 
 import hashlib
 import os
+import stat
 import time
 from collections.abc import Callable, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import BinaryIO
 
@@ -17,10 +19,14 @@ from sessions_app.services.imports.outcomes import ImportFailedError, OvertakenE
 
 TAIL_BYTES = 65_536
 _BLOCK = 1 << 20
-_LOOKED_AT = ("path", "size", "mtime_ns", "tail_hash", "is_complete", "session__title", "session__entry_count")
+_LOOKED_AT = ("path", "size", "mtime_ns", "tail_hash", "is_complete", "imported_at", "session_id", "session__title", "session__entry_count")
 STILL_S = 2.0
 LOOK_S = 0.1
-_LOOKUP = 500  # paths that one query asks for
+LOOKUP = 500
+"""Paths that one query asks for."""
+
+SETTLED_NS = 2_000_000_000
+"""A change of a file may carry a time that is older than itself by as much as the coarsest file system rounds."""
 
 
 def tail_hash(file: BinaryIO, size: int) -> bytes:
@@ -48,39 +54,57 @@ def known_source(path: str) -> SourceFile | None:
 
 def is_unchanged(known: SourceFile, file: BinaryIO) -> bool:
     """Whether size, time and tail say that nothing was written since it was stored. Reads 64 kB at most."""
+    return known.is_complete and _is_same(file, known.size, known.mtime_ns, bytes(known.tail_hash))
+
+
+def _is_same(file: BinaryIO, size: int, mtime_ns: int, tail: bytes) -> bool:
     status = os.fstat(file.fileno())
-    if not known.is_complete or (status.st_size, status.st_mtime_ns) != (known.size, known.mtime_ns):
-        return False
-    return tail_hash(file, known.size) == bytes(known.tail_hash)
+    return (status.st_size, status.st_mtime_ns) == (size, mtime_ns) and tail_hash(file, size) == tail
 
 
-def unchanged_among(files: Sequence[Path]) -> dict[Path, SourceFile]:
-    """Those of many files to which nothing was written since they were imported: a query for each few hundred of them."""
-    found: dict[Path, SourceFile] = {}
-    for start in range(0, len(files), _LOOKUP):
-        by_path = {path_of(file): file for file in files[start : start + _LOOKUP]}
-        stored = SourceFile.objects.filter(path__in=by_path).select_related("session").only(*_LOOKED_AT).order_by("version", "imported_at")
-        for path, known in {source.path: source for source in stored}.items():
-            try:
-                with open_file(by_path[path]) as file:
-                    if is_unchanged(known, file):
-                        found[by_path[path]] = known
-            except (OSError, ImportFailedError):
-                continue  # whoever imports it says why
+def unchanged_among(files: Sequence[Path]) -> dict[Path, SourceOutcome]:
+    """What there is to say of those files to which nothing was written since they were imported. One query: for `LOOKUP` files at most."""
+    by_path = {path_of(file): file for file in files}
+    # Rows and not instances: an import of many files that are unchanged does little else.
+    stored = SourceFile.objects.filter(path__in=by_path).order_by("version", "imported_at").values_list(*_LOOKED_AT)
+    found: dict[Path, SourceOutcome] = {}
+    for row in {row[0]: row for row in stored}.values():
+        path, size, mtime_ns, tail, is_complete, imported_at, session_id, title, entries = row
+        file_path = by_path[path]
+        try:
+            if not is_complete:
+                continue
+            if not _is_untouched(file_path, size, mtime_ns, imported_at):
+                with open_file(file_path) as file:
+                    if not _is_same(file, size, mtime_ns, bytes(tail)):
+                        continue
+            found[file_path] = _unchanged(str(file_path), size, str(session_id), title, entries)
+        except (OSError, ImportFailedError):
+            continue  # whoever imports it says why
     return found
+
+
+def _is_untouched(path: Path, size: int, mtime_ns: int, imported_at: datetime) -> bool:
+    """Whether the file system itself says that nobody touched the file since it was imported, so that nothing needs to be read.
+
+    Any program may set the time of the last change of a file's contents, but none that of the last change to its entry: writing,
+    replacing and setting times all move it.
+    """
+    if os.name != "posix":
+        return False  # elsewhere `st_ctime` is the time at which the file was made
+    status = path.stat()
+    is_same = stat.S_ISREG(status.st_mode) and (status.st_size, status.st_mtime_ns) == (size, mtime_ns)
+    return is_same and status.st_ctime_ns + SETTLED_NS < int(imported_at.timestamp() * 1e9)
 
 
 def unchanged_outcome(label: str, known: SourceFile) -> SourceOutcome:
     """What there is to say of a source that holds nothing new."""
     session = known.session
-    return SourceOutcome(
-        name=label,
-        state=SourceState.UNCHANGED,
-        session_id=str(session.pk),
-        title=session.title,
-        entries_total=session.entry_count,
-        bytes=known.size,
-    )
+    return _unchanged(label, known.size, str(session.pk), session.title, session.entry_count)
+
+
+def _unchanged(label: str, size: int, session_id: str, title: str, entries: int) -> SourceOutcome:
+    return SourceOutcome(name=label, state=SourceState.UNCHANGED, session_id=session_id, title=title, entries_total=entries, bytes=size)
 
 
 def compare(file: BinaryIO, size: int, stored: SourceFile | None) -> SourceState:
