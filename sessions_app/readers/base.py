@@ -8,6 +8,7 @@ import msgspec
 
 from sessions_app.engine.entries import Part, Segment, Usage
 from sessions_app.engine.terms import Kind, Role, Trigger
+from sessions_app.readers.times import TIME_IN_DOUBT
 
 
 class ProblemKind(StrEnum):
@@ -31,6 +32,7 @@ class ProblemKind(StrEnum):
     ORPHAN_RESULT = "orphan_result"
     FOREIGN_SESSION = "foreign_session"  # a row that names another session than the file's
     NAIVE_TIME = "naive_time"
+    TIME_IN_DOUBT = "time_in_doubt"  # before the year 2000, or more than a day later than the import: shown, not used
 
 
 class Problem(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
@@ -59,6 +61,11 @@ class ParsedEntry(msgspec.Struct, omit_defaults=True, kw_only=True):
     child_key: str = ""  # set when the entry belongs to a side chain: it goes to that child session only
     annex: dict[str, object] = {}  # facts for display only (exit status, duration, sub-agent id), never sent
     blobs: dict[str, tuple[str, bytes]] = {}
+
+    @property
+    def own_time(self) -> str:
+        """The time that its source tells of it, where that can be true; else empty."""
+        return "" if self.synthetic_time or TIME_IN_DOUBT in self.annex else self.timestamp
 
 
 class Record(msgspec.Struct, omit_defaults=True, kw_only=True):

@@ -1,7 +1,6 @@
 """One conversation while it is read: what its messages need to know of each other."""
 
 import hashlib
-import re
 from typing import Any
 
 import msgspec
@@ -13,8 +12,8 @@ from sessions_app.readers.chat_detect import message_of
 from sessions_app.readers.claude_code_facts import one_line
 from sessions_app.readers.claude_code_parts import text_of
 from sessions_app.readers.compact import CompactMap
+from sessions_app.readers.times import TIME, TIME_IN_DOUBT, Clock
 
-_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d")
 _CARD = "Conversation"
 REMINDER = "<system-reminder>"
 """How a text begins that an agent put into a user's message."""
@@ -25,7 +24,7 @@ class Conversation:
 
     def __init__(self, key: str) -> None:
         self.key = key
-        self.title = self.model = self.started = self.last_time = ""
+        self.title = self.model = self.started = self.last_activity = self._last_time = ""
         self.entries = 0
         self.last_answer = -1  # ordinal of the last answer
         self.is_last_billed = False
@@ -59,15 +58,20 @@ class Conversation:
             entry.message_key = text_of(message_of(value).get("id"))[:200] or entry.source_id
         return True
 
-    def set_time(self, entry: ParsedEntry, value: dict[str, Any]) -> bool:
-        """Takes the time that a message tells; true where it tells none."""
+    def set_time(self, entry: ParsedEntry, value: dict[str, Any], clock: Clock) -> bool:
+        """Gives an entry the time that its message tells, or that of the one before; true where it tells none."""
         told = text_of(value.get("timestamp")) or text_of(value.get("created_at"))
-        if _TIME.match(told):
-            entry.timestamp = self.last_time = told[:40]
+        if not TIME.match(told):
+            entry.timestamp, entry.synthetic_time = self._last_time, True
+            return True
+        entry.timestamp = told[:40]
+        if clock.believes(entry.timestamp):
+            self._last_time = entry.timestamp
             self.started = self.started or entry.timestamp
-            return False
-        entry.timestamp, entry.synthetic_time = self.last_time, True
-        return True
+            self.last_activity = max(self.last_activity, entry.timestamp)
+        else:
+            entry.annex = {**entry.annex, TIME_IN_DOUBT: True}
+        return False
 
     def pair(self, entry: ParsedEntry, place: tuple[int, int]) -> int:
         """Ties results to calls, naming calls that have no id. Returns how many results have no call."""

@@ -28,6 +28,7 @@ from sessions_app.readers.claude_code_parts import text_of
 from sessions_app.readers.json_scan import Place
 from sessions_app.readers.lines import Piece
 from sessions_app.readers.report import lost_kind
+from sessions_app.readers.times import TIME_IN_DOUBT
 from sessions_app.readers.usage_once import UsageOnce
 
 
@@ -188,7 +189,9 @@ class ChatReading:
             problems.append(Problem(kind=ProblemKind.DUPLICATE, line=piece.line, offset=piece.offset))
             return None
         self._keeper.without_id += text_of(value.get("uuid")) != entry.source_id
-        self._keeper.without_time += now.set_time(entry, value)
+        self._keeper.without_time += now.set_time(entry, value, self._keeper.clock)
+        if TIME_IN_DOUBT in entry.annex:
+            problems.append(Problem(kind=ProblemKind.TIME_IN_DOUBT, line=piece.line, offset=piece.offset, detail=entry.timestamp[:4]))
         if now.key and not now.entries:
             self._children.append(now)
         orphans = now.pair(entry, (piece.line, piece.offset))
@@ -249,7 +252,7 @@ class ChatReading:
             title_source="first-prompt" if main.title else "",
             model=main.model,
             started=main.started,
-            last_activity=main.last_time,
+            last_activity=main.last_activity,
             open_turn=main.is_open,
         )
 

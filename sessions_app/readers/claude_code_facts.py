@@ -44,9 +44,9 @@ class FactCollector:
 
     def note_entry(self, entry: ParsedEntry) -> None:
         """Takes prompt, model, times and the open turn from an entry of the main lane."""
-        if entry.timestamp and not entry.synthetic_time:
-            self._facts.started = self._facts.started or entry.timestamp
-            self._facts.last_activity = max(self._facts.last_activity, entry.timestamp)
+        if at := entry.own_time:
+            self._facts.started = self._facts.started or at
+            self._facts.last_activity = max(self._facts.last_activity, at)
         if entry.role is Role.ASSISTANT:
             self._facts.model = entry.model or self._facts.model
             self._open_turn = entry.kind is Kind.CALL

@@ -48,9 +48,9 @@ class FactCollector:
 
     def note_entry(self, entry: ParsedEntry) -> None:
         """Takes prompt and times from an entry, and the open turn where no events tell of turns."""
-        if entry.timestamp and not entry.synthetic_time:
-            self._facts.started = self._facts.started or entry.timestamp
-            self._facts.last_activity = max(self._facts.last_activity, entry.timestamp)
+        if at := entry.own_time:
+            self._facts.started = self._facts.started or at
+            self._facts.last_activity = max(self._facts.last_activity, at)
         is_prompt = entry.role is Role.USER and entry.kind is Kind.MESSAGE
         if is_prompt and not self._first_prompt:
             text = plain_text(entry.parts)

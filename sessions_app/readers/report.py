@@ -4,14 +4,16 @@ import re
 
 from sessions_app.readers.base import MAX_LISTED_PROBLEMS, ParsedEntry, ParseReport, Problem, ProblemKind, Record
 from sessions_app.readers.lines import Piece
+from sessions_app.readers.times import TIME, TIME_IN_DOUBT, Clock
 
 MAX_KINDS = 1_000
 """Kinds of records that are counted each by itself, and kinds of findings that are listed; of a source that means no good."""
 
 OTHER_KINDS = "(other kinds)"
-_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d")
 _ZONED = re.compile(r"(?:Z|[+-]\d\d:?\d\d)$")
-_LISTED_ONCE = frozenset({ProblemKind.UNKNOWN_TYPE, ProblemKind.FOREIGN_SESSION, ProblemKind.NAIVE_TIME, ProblemKind.BAD_SHAPE})
+_LISTED_ONCE = frozenset(
+    {ProblemKind.UNKNOWN_TYPE, ProblemKind.FOREIGN_SESSION, ProblemKind.NAIVE_TIME, ProblemKind.BAD_SHAPE, ProblemKind.TIME_IN_DOUBT}
+)
 _LOST_KINDS = (ProblemKind.TOO_LONG, ProblemKind.TRUNCATED, ProblemKind.NOT_AN_OBJECT, ProblemKind.UNREADABLE, ProblemKind.NUL_BYTES)
 
 
@@ -37,6 +39,7 @@ class Reporter:
         self.report = ParseReport(reader=reader, reader_version=version)
         self._listed: set[tuple[ProblemKind, str]] = set()
         self._last_time = ""
+        self.clock = Clock()
         self._before_end: tuple[dict[str, int], int, list[str]] | None = None
 
     @property
@@ -51,6 +54,7 @@ class Reporter:
 
     def go_on(self) -> None:
         """Takes back what was noted since `end`: the source has grown."""
+        self.clock.look()
         if self._before_end is not None:
             self.report.by_problem, kept, self.report.notes = self._before_end
             del self.report.problems[kept:]
@@ -84,11 +88,16 @@ class Reporter:
                 report.problems.append(problem)
 
     def set_time(self, entry: ParsedEntry, told: str, place: Place) -> None:
-        """Gives an entry its row's time; without a usable one that of the entry before."""
-        if _TIME.match(told):
+        """Gives an entry its row's time; without a usable one that of the last entry that had one."""
+        if TIME.match(told):
             if not _ZONED.search(told[10:]):
                 place.note(ProblemKind.NAIVE_TIME)
-            entry.timestamp = self._last_time = told[:40]
+            entry.timestamp = told[:40]
+            if self.clock.believes(entry.timestamp):
+                self._last_time = entry.timestamp
+            else:
+                place.note(ProblemKind.TIME_IN_DOUBT, entry.timestamp[:4])
+                entry.annex = {**entry.annex, TIME_IN_DOUBT: True}
         else:
             entry.timestamp, entry.synthetic_time = self._last_time, True
 

@@ -10,6 +10,7 @@ from sessions_app.engine.entries import Segment
 from sessions_app.engine.terms import Lineage, Origin, Outcome, Role, Scope, SegmentKind, Status, SummarySource
 from sessions_app.models import ClearedResult, Compaction, Entry, Session, ViewSegment
 from sessions_app.readers.base import AgentCheckpoint
+from sessions_app.readers.times import can_be, parse_time
 from sessions_app.services.imports.lanes import Lane
 
 CHUNK = 50  # checkpoints that one transaction writes
@@ -156,8 +157,6 @@ def _index(lane: Lane, ordinal: int) -> int:
 
 
 def _time(told: str) -> datetime:
-    try:
-        parsed = datetime.fromisoformat(told)
-    except ValueError:
-        return datetime.now(UTC)
-    return parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)
+    now = datetime.now(UTC)
+    moment = parse_time(told)
+    return moment if moment is not None and can_be(moment, now) else now

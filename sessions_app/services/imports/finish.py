@@ -15,6 +15,7 @@ from sessions_app.events.actors import Actor
 from sessions_app.events.types import EventType
 from sessions_app.models import Entry, Session, SessionStatus, SourceFile
 from sessions_app.readers.base import AgentCheckpoint, ParseReport, SessionFacts, SourceReading
+from sessions_app.readers.times import can_be, parse_time
 from sessions_app.services import signals
 from sessions_app.services.compactions import rewinds
 from sessions_app.services.imports import origins
@@ -146,9 +147,8 @@ def complete_main(lane: Lane, facts: SessionFacts, report: ParseReport) -> None:
         "is_complete": True,
         "started_at": parse_time(facts.started or lane.first_time),
         "warning_count": sum(report.by_problem.values()),
+        **_activity(lane, last),
     }
-    if last is not None:
-        values["last_activity_at"] = last
     if facts.title:
         values["title"], values["title_source"] = facts.title[:300], facts.title_source[:20]
     prepared.save(lane.session, **values)
@@ -163,14 +163,22 @@ def complete_child(lane: Lane, title: str, call_id: str) -> None:
         "model": lane.model[:100],
         "started_at": parse_time(lane.first_time),
         "project_id": parent.project_id if parent else None,
+        **_activity(lane, last),
     }
-    if last is not None:
-        values["last_activity_at"] = last
     if title:
         values["title"], values["title_source"] = title[:300], "call"
     if call_id:
         values["parent_call_id"] = call_id[:200]
     prepared.save(session, **values)
+
+
+def _activity(lane: Lane, last: datetime | None) -> dict[str, object]:
+    """When a session was last active, by which lists are in order: as its source tells it. Where it tells no time, or none that
+    can be true, it is that of the import."""
+    now = datetime.now(UTC)
+    if last is not None:
+        return {"last_activity_at": last}
+    return {"last_activity_at": now} if lane.added or not can_be(lane.session.last_activity_at, now) else {}
 
 
 def _status(session: Session, last: datetime | None, *, is_open: bool) -> str:
@@ -219,12 +227,3 @@ def tell_imported(actor: Actor, lane: Lane, report: ParseReport | None = None) -
         target=("session", str(lane.session.pk)),
         payload=payload,
     )
-
-
-def parse_time(told: str) -> datetime | None:
-    """A source's time as a moment; one without zone is read as UTC. `None` when there is none."""
-    try:
-        parsed = datetime.fromisoformat(told)
-    except ValueError:
-        return None
-    return parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)

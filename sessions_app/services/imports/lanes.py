@@ -82,9 +82,9 @@ class Lane:
             self.late_usage[index] = parsed.usage
 
     def _note(self, parsed: ParsedEntry) -> None:
-        if parsed.timestamp:
-            self.first_time = self.first_time or parsed.timestamp
-            self.last_time = max(self.last_time, parsed.timestamp)
+        if at := parsed.own_time:
+            self.first_time = self.first_time or at
+            self.last_time = max(self.last_time, at)
         self.model = parsed.model or self.model
 
     def _append(self, parsed: ParsedEntry, source_file: object, record_ordinal: int) -> int:
