@@ -20,6 +20,7 @@ from sessions_app.views import (
     overrides,
     policies,
     raw,
+    runners,
     search,
     sessions,
     styleguide,
@@ -58,6 +59,8 @@ session_urls = [
     path("compactions/<uuid:compaction_id>/draft/commit/", drafts.draft_commit, name="draft-commit"),
     path("compactions/<uuid:compaction_id>/draft/discard/", drafts.draft_discard, name="draft-discard"),
     path("events/", events.session_events, name="session-events"),
+    path("runner/", runners.session_bind, name="session-bind"),
+    path("runner/decide/", runners.session_decide, name="session-decide"),
     path("policy/", policies.policy_session, name="policy-session"),
     path("raw/", raw.session_raw, name="session-raw"),
     path("export/", exports.session_export, name="session-export"),
@@ -78,6 +81,13 @@ user_urls = [
     path("<int:user_id>/role/", users.user_role, name="user-role"),
     path("<int:user_id>/active/", users.user_switch, name="user-switch"),
     path("<int:user_id>/password/", users.user_reset, name="user-reset"),
+]
+
+runner_urls = [
+    path("", runners.runner_list, name="runner-list"),
+    path("<uuid:runner_id>/", runners.runner_detail, name="runner-detail"),
+    path("<uuid:runner_id>/test/", runners.runner_test, name="runner-test"),
+    path("<uuid:runner_id>/remove/", runners.runner_remove, name="runner-remove"),
 ]
 
 audit_urls = [
@@ -105,6 +115,7 @@ urlpatterns = [
     path("projects/<uuid:project_id>/memory/", memory.memory_project, name="memory-project"),
     path("projects/<uuid:project_id>/memory/<uuid:fact_id>/forget/", memory.memory_forget, name="memory-forget"),
     path("projects/<uuid:project_id>/memory/repair/", memory.memory_repair, name="memory-repair"),
+    path("runners/", include(runner_urls)),
     path("audit/", include(audit_urls)),
     path("styleguide/", styleguide.styleguide, name="styleguide"),
     path("v1/", include((api_urls, "api"))),

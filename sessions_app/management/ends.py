@@ -10,12 +10,15 @@ from sessions_app.services.accounts import AccountError
 from sessions_app.services.compactions.automatic import NotOurs
 from sessions_app.services.compactions.cancel import UnknownCompaction
 from sessions_app.services.compactions.drafts import DraftBlocked, DraftChanged, InvalidSummary, NotADraft
-from sessions_app.services.compactions.request import CompactUnavailable, InvalidRequest, SessionBusy
+from sessions_app.services.compactions.request import CompactUnavailable, InvalidRequest, SessionBusy, Undecided
 from sessions_app.services.compactions.revert import CompactionUnderWay, UnknownGeneration
 from sessions_app.services.forks import InvalidFork
 from sessions_app.services.model_choice import InvalidChoice
 from sessions_app.services.overrides import CannotOverride
 from sessions_app.services.policies import ChangedMeanwhile
+from sessions_app.services.runners.binding import InvalidBinding
+from sessions_app.services.runners.table import InvalidRunner
+from sessions_app.services.tokens import InvalidToken, UnknownToken
 from sessions_app.services.turns.send import InvalidMessage, KeyReused, TurnRefused, UnknownTurn
 from sessions_app.services.turns.sessions import InvalidSession
 
@@ -46,6 +49,11 @@ ENDS: dict[type[Exception], Exit] = {
     BadRequest: Exit.USAGE,
     ChangedMeanwhile: Exit.BUSY,
     AccountError: Exit.USAGE,
+    InvalidToken: Exit.USAGE,
+    UnknownToken: Exit.NOT_FOUND,
     SessionBusy: Exit.BUSY,
+    Undecided: Exit.BUSY,
+    InvalidRunner: Exit.USAGE,
+    InvalidBinding: Exit.USAGE,
     CompactionUnderWay: Exit.BUSY,
 }

@@ -10,6 +10,7 @@ from sessions_app.runners.snapshots import TooDeep, without_payloads
 
 BYTES = "iVBORw0KGgo" * 50
 PNG = "[image/png content omitted from the compaction snapshot]"
+PDF = PNG.replace("image/png", "application/pdf")
 BINARY = "[binary content omitted from the compaction snapshot]"
 
 
@@ -22,7 +23,7 @@ BINARY = "[binary content omitted from the compaction snapshot]"
         ({"type": "image", "data": BYTES}, (None, "data", BINARY)),
         ({"type": "input_image", "image_url": f"data:image/png;base64,{BYTES}"}, (None, "image_url", PNG)),
         ({"type": "image_url", "image_url": {"url": f"data:image/png;charset=x;base64,{BYTES}"}}, ("image_url", "url", PNG)),
-        ({"type": "file", "file": {"file_data": f"data:application/pdf;base64,{BYTES}"}}, ("file", "file_data", PNG.replace("image/png", "application/pdf"))),
+        ({"type": "file", "file": {"file_data": f"data:application/pdf;base64,{BYTES}"}}, ("file", "file_data", PDF)),
         ({"inlineData": {"mimeType": "image/png", "data": BYTES}}, ("inlineData", "data", PNG)),
         ({"type": "input_audio", "input_audio": {"data": BYTES, "format": "wav"}}, ("input_audio", "data", BINARY)),
         ({"type": "image", "source": {"media_type": "x[y]\n", "data": BYTES}}, ("source", "data", BINARY)),

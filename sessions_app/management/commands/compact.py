@@ -24,7 +24,7 @@ from sessions_app.selectors.compaction_panel import panel_of
 from sessions_app.selectors.session_page import current_chunk
 from sessions_app.services import sweeper
 from sessions_app.services.compactions.cancel import cancel
-from sessions_app.services.compactions.request import RequestAnswer, request
+from sessions_app.services.compactions.request import CONSOLE, RUNNER, RequestAnswer, request
 from sessions_app.services.compactions.run import run_compaction
 
 LOOK_S = 0.25
@@ -63,6 +63,12 @@ class Command(SessionCommand):
             help=f"where a turn is open, {IDLE}: wait for its end; {NOW}: end with code {Exit.BUSY:d}",
         )
         parser.add_argument(
+            "--through",
+            choices=[RUNNER, CONSOLE],
+            default="",
+            help=f"of a session with a runner, {CONSOLE}: this console's view alone; {RUNNER}: ask it again after an unknown outcome",
+        )
+        parser.add_argument(
             "--wait", action=argparse.BooleanOptionalAction, default=True, help="follow it to its end; without, a server or worker does it"
         )
 
@@ -77,7 +83,7 @@ class Command(SessionCommand):
         return self._report(answer, waited=options["wait"])
 
     def _request(self, options: Mapping[str, Any]) -> RequestAnswer:
-        wanted = {name: options[name] for name in ("instructions", "profile", "boundary", "force")}
+        wanted = {name: options[name] for name in ("instructions", "profile", "boundary", "force", "through")}
         if options["review"]:
             wanted["changes"] = {"review_before_commit": True}
         return request(actor=self.actor, session=self.session, when_idle=options["when"] == IDLE, **wanted)
