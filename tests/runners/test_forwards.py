@@ -1,11 +1,12 @@
 """A compaction of a session that has a runner: the runner first, once; ours where it leaves it to us; nothing where nobody knows."""
 
 import pytest
+from django.db.models.functions import Now
 
 from sessions_app.engine.terms import Lineage, Outcome, Status, SummarySource
-from sessions_app.models import Entry, Event, Lease, Runner, SessionStatus
+from sessions_app.models import Compaction, Entry, Event, Lease, Runner, SessionStatus
 from sessions_app.runners.base import Health
-from sessions_app.services import sweeper
+from sessions_app.services import external, sweeper
 from sessions_app.services.compactions import forwards, lease, unknown
 from sessions_app.services.compactions.cancel import cancel
 from sessions_app.services.compactions.request import InvalidRequest, Undecided, request
@@ -261,3 +262,92 @@ def test_unbinding_settles_what_was_open_and_gives_the_session_its_kind_back():
     assert (session.kind, session.runner, session.external_id) == ("imported", None, "")
     assert types_of(session)[-2:] == ["compaction.decided", "runner.unbound"]
     assert compacted(session).outcome == Outcome.COMMITTED
+
+
+def test_a_process_that_is_about_to_end_asks_nobody():
+    with RunnerServer(Reply(200)) as server:
+        session = bound_session(server)
+        attempt = request(actor=TESTS, session=session).compaction
+        run_compaction(attempt.pk, must_end=lambda: True)
+    assert (fresh(attempt).status, attempt.reason, server.compacts) == (Status.FAILED, "worker_lost", [])
+    assert not unknown.undecided(session.pk).exists()
+
+
+def test_one_that_must_end_while_it_asks_says_that_nobody_knows(held):
+    answer = Reply(200, hold=held)
+    with RunnerServer(answer) as server:
+        session = bound_session(server)
+        attempt = request(actor=TESTS, session=session).compaction
+        run_compaction(attempt.pk, must_end=answer.asked.is_set)
+    assert (fresh(attempt).status, attempt.reason) == (Status.FAILED, unknown.UNKNOWN_OUTCOME)
+
+
+@pytest.mark.parametrize("broken", ["clients.client_of", "_answered", "handled.complete"])
+def test_whatever_breaks_here_once_the_runner_may_have_been_asked_is_no_nothing_happened(monkeypatch, broken):
+    def breaks(*_, **__):
+        raise RuntimeError("boom")
+
+    with RunnerServer(Reply(200)) as server:
+        session = bound_session(server)
+        monkeypatch.setattr(f"sessions_app.services.compactions.forwards.{broken}", breaks)
+        attempt = compacted(session)
+    assert (attempt.status, attempt.reason) == (Status.FAILED, unknown.UNKNOWN_OUTCOME)
+    assert "boom" not in attempt.explanation
+
+
+def test_what_could_not_be_passed_on_is_said():
+    with RunnerServer(Reply(200)) as server:
+        attempt = compacted(bound_session(server), instructions="Keep names.", boundary=12, force=True)
+    assert attempt.warnings == ["The runner compacted in its own way: instructions and boundary and force could not be passed on."]
+    assert attempt.boundary_index is None
+
+
+def pending_attempt(server):
+    server.script(reply(202, {"operation_id": "op-1"}))
+    return compacted(bound_session(server))
+
+
+def test_a_report_that_never_comes_is_an_unknown_outcome_after_its_time(held):
+    with RunnerServer() as server:
+        attempt = pending_attempt(server)
+    assert sweeper.sweep().lost == 0  # no worker stands by, and none has to
+    assert fresh(attempt).status == Status.RUNNING
+    Lease.objects.update(expires_at=None)
+    assert sweeper.sweep().lost == 0
+    Compaction.objects.update(deadline_at=Now())
+    assert sweeper.sweep().lost == 1
+    assert (fresh(attempt).status, attempt.reason) == (Status.FAILED, unknown.UNKNOWN_OUTCOME)
+    assert "never said how it ended" in attempt.explanation
+    assert fresh(attempt.session).status == SessionStatus.IDLE
+
+
+def test_a_cancel_of_what_the_runner_works_at_ends_the_waiting_at_once():
+    with RunnerServer() as server:
+        attempt = pending_attempt(server)
+        cancel(actor=TESTS, session=attempt.session, compaction_id=attempt.pk)
+    assert (fresh(attempt).status, attempt.reason) == (Status.FAILED, unknown.UNKNOWN_OUTCOME)
+    with pytest.raises(Undecided):
+        request(actor=TESTS, session=attempt.session)
+
+
+@pytest.mark.parametrize(("told", "ended"), [("completed", Status.COMPLETED), ("failed", Status.FAILED)])
+def test_a_report_that_overtakes_the_answer_which_announces_it_counts(held, told, ended):
+    answer = reply(202, {"operation_id": "op-1"}, hold=held)
+    with RunnerServer(answer) as server:
+        session = bound_session(server)
+        attempt = request(actor=TESTS, session=session).compaction
+        worker = run_in_thread(attempt.pk)
+        wait_until(answer.asked.is_set)
+        external.report_compaction(actor=TESTS, session=session, status="in_progress", operation_id="op-1")
+        external.report_compaction(actor=TESTS, session=session, status=told, operation_id="op-1")
+        assert fresh(attempt).status == Status.RUNNING
+        held.set()
+        worker.join()
+    assert (fresh(attempt).status, fresh(session).running) == (ended, None)
+
+
+def test_a_second_request_joins_what_the_runner_works_at():
+    with RunnerServer() as server:
+        attempt = pending_attempt(server)
+        answer = request(actor=TESTS, session=attempt.session)
+        assert (answer.joined, answer.compaction.pk, len(server.compacts)) == (True, attempt.pk, 1)

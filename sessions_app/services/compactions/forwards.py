@@ -9,10 +9,11 @@ from collections.abc import Callable
 from enum import Enum
 from typing import Literal
 
+import structlog
 from django.db import transaction
 from django.db.models.functions import Now
 
-from sessions_app.engine.steps import Ended, Stop
+from sessions_app.engine.steps import Ended, Stop, Stopped
 from sessions_app.engine.terms import Lineage, Origin, Outcome, Scope, SkipReason, Status, SummarySource
 from sessions_app.events import log
 from sessions_app.events.types import EventType
@@ -21,10 +22,12 @@ from sessions_app.runners.base import COMPACT, CompactAnswer, Handling
 from sessions_app.runners.errors import RunnerError, RunnerRefused, RunnerUnavailable, UnknownOutcome
 from sessions_app.services.compactions import handled, lease, unknown
 from sessions_app.services.compactions.keeper import Keeper
-from sessions_app.services.compactions.lease import Claim
+from sessions_app.services.compactions.lease import Claim, LeaseLost
 from sessions_app.services.compactions.request import CONSOLE, CompactUnavailable, check_available
 from sessions_app.services.compactions.step_events import WORKER
 from sessions_app.services.runners import clients
+
+logger = structlog.get_logger(__name__)
 
 UNREACHABLE, REFUSED, UNAVAILABLE = "runner_unreachable", "runner_refused", "compact_unavailable"
 """Reasons of attempts that end as failed, beside `unknown_outcome`."""
@@ -47,7 +50,7 @@ Forwarded = Ended | None | Literal[Next.OURS]
 
 
 def through_runner(held: Claim, compaction: Compaction, keeper: Keeper) -> Forwarded:
-    """Asks the session's runner to compact, if it has one. Raises `LeaseLost`.
+    """Asks the session's runner to compact, if it has one. Raises `LeaseLost`, and `Stopped` before anything is sent.
 
     200: the runner has done it. 202 with an operation: it will report. 204, or no runner: ours. Anything else ends the attempt.
     """
@@ -55,9 +58,23 @@ def through_runner(held: Claim, compaction: Compaction, keeper: Keeper) -> Forwa
     runner = session.runner
     if runner is None or compaction.through == CONSOLE:
         return OURS
+    if (stop := keeper.should_stop()) is not None:
+        raise Stopped(stop)  # nothing was sent yet
     _mark(held, runner)
     try:
-        answer = asyncio.run(_asked(runner, session, keeper.should_stop))
+        return _told_by(held, compaction, runner, keeper)
+    except (LeaseLost, Stopped):
+        raise
+    except Exception:
+        # From here on the runner may have been asked, so whatever broke on this side is no reason to say that nothing happened.
+        logger.exception("forward_failed", compaction=str(held.compaction_id))
+        return unknown.UNKNOWN
+
+
+def _told_by(held: Claim, compaction: Compaction, runner: Runner, keeper: Keeper) -> Forwarded:
+    """Sends it, and does what the answer says."""
+    try:
+        answer = asyncio.run(_asked(runner, compaction.session, keeper.should_stop))
     except RunnerError as error:
         return _failed(held, runner, error, keeper)
     clients.note(runner.pk)
@@ -71,7 +88,7 @@ def through_runner(held: Claim, compaction: Compaction, keeper: Keeper) -> Forwa
         if answer.nothing_to_do:
             lease.write(held, lineage=Lineage.AGENT)
             return NOTHING_TO_DO
-        handled.complete(held.compaction_id, token=held.token, columns=_columns(answer, runner))
+        handled.complete(held.compaction_id, token=held.token, columns=_columns(answer, runner, compaction))
     return None
 
 
@@ -149,11 +166,15 @@ def _answered(held: Claim, runner: Runner, status: int | None, error: RunnerErro
     )
 
 
-def _columns(answer: CompactAnswer, runner: Runner) -> dict[str, object]:
+def _columns(answer: CompactAnswer, runner: Runner, compaction: Compaction) -> dict[str, object]:
     """What the attempt's row says of a compaction that its runner carried out."""
     columns: dict[str, object] = {"lineage": Lineage.AGENT, "summary_source": SummarySource.EXTERNAL, "summariser": runner.name}
     for side, tokens in (("before", answer.tokens_before), ("after", answer.tokens_after)):
         if tokens is not None:
             reported = {"": tokens, "_origin": Origin.REPORTED, "_scope": Scope.WHOLE_REQUEST}
             columns |= {f"tokens_{side}{part}": value for part, value in reported.items()}
-    return columns
+    asked = [name for name in ("instructions", "profile") if getattr(compaction, name)]
+    asked += [name for name, given in (("boundary", compaction.boundary_index is not None), ("force", compaction.force)) if given]
+    if asked:
+        columns["warnings"] = [f"The runner compacted in its own way: {' and '.join(asked)} could not be passed on."]
+    return columns | {"boundary_index": None}
