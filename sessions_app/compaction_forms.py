@@ -33,7 +33,7 @@ class CompactForm(forms.Form):
         max_length=MAX_INSTRUCTIONS_CHARS,
         required=False,
         label="Stress in the summary",
-        widget=forms.Textarea(attrs={"class": "input", "rows": 3, "autofocus": True}),
+        widget=forms.Textarea(attrs={"class": "input", "rows": 3}),
         error_messages={"max_length": "At most %(limit_value)d characters, and this has %(show_value)d. Nothing was started."},
     )
     profile = forms.ChoiceField(

@@ -43,11 +43,12 @@ class ImportedFile:
 
 @dataclass(frozen=True)
 class ImportPage:
-    """One run with its sources, failures first. `unlisted` counts the sources that the list leaves out."""
+    """One run with its sources, failures first. `unlisted`: sources that the list leaves out; `unlisted_failures`: of them, those that failed."""
 
     row: ImportRow
     files: tuple[ImportedFile, ...]
     unlisted: int
+    unlisted_failures: int
 
 
 def runs() -> list[ImportRow]:
@@ -75,17 +76,20 @@ def run_page(run_id: uuid.UUID | str) -> ImportPage | None:
         )
         for told in run.files
     )
-    return ImportPage(row=_row(run), files=files, unlisted=max(0, run.counts.get("sources", 0) - len(files)))
+    failures = run.counts.get("sources_failed", 0) - sum(file.state == "failed" for file in files)
+    return ImportPage(_row(run), files, unlisted=max(0, run.counts.get("sources", 0) - len(files)), unlisted_failures=max(0, failures))
 
 
 def _row(run: ImportRun) -> ImportRow:
     counts = run.counts
     states = ("new", "grown", "rewritten", "unchanged", "skipped", "failed", "cancelled")
-    told = [f"{counts[f'sources_{state}']} {state}" for state in states if counts.get(f"sources_{state}")]
+    told = [f"{counts[f'sources_{state}']:,} {state}" for state in states if counts.get(f"sources_{state}")]
     if counts.get("entries"):
-        told.append(f"{counts['entries']} entries")
+        told.append(f"{counts['entries']:,} entries")
     if run.cancel_requested and run.state == ImportState.RUNNING:
         told.append("stopping")
+    if run.state == ImportState.RUNNING and counts.get("found"):
+        told.insert(0, f"{counts.get('sources', 0):,} of {counts['found']:,} files")
     percent = None
     if run.state == ImportState.RUNNING and counts.get("reading_size"):
         percent = min(99, 100 * counts["reading_bytes"] // counts["reading_size"])

@@ -8,7 +8,9 @@ const dialog = () => document.getElementById("compact-dialog");
 function showDialog(event) {
   if (event.detail.target !== dialog() || !dialog().childElementCount || dialog().open) return;
   dialog().showModal();
-  dialog().scrollTop = 0; // on a small screen the focus would hide what it is about
+  // Where a finger types, the focus would bring the keyboard up over what is to be read first.
+  if (matchMedia("(hover: hover)").matches) dialog().querySelector("textarea")?.focus({ preventScroll: true });
+  dialog().scrollTop = 0;
 }
 
 function closeDialog() {

@@ -4,10 +4,12 @@ import pytest
 
 from sessions_app.services.compactions.request import request
 from sessions_app.services.compactions.run import run_compaction
+from tests.e2e.watching import comes_true
 from tests.importing import ACTOR
 from tests.security import hostile
 from tests.security.pages import pages_of
 
+WIDE, NARROW = {"width": 1400, "height": 900}, {"width": 390, "height": 844}
 INJECTED = """() => {
   const bad = [];
   if (window.owned !== undefined) bad.push("a script of the transcript ran");
@@ -25,6 +27,16 @@ INJECTED = """() => {
   return bad;
 }"""
 
+IS_LAID_OUT = f"innerWidth === {NARROW['width']} && document.documentElement.clientWidth === innerWidth"
+UNRULY = """() => {
+  const bad = [];
+  if (document.documentElement.scrollWidth > document.documentElement.clientWidth + 1) bad.push("wider than its screen");
+  for (const text of document.querySelectorAll(".split pre")) {
+    if (text.getBoundingClientRect().height > 700) bad.push(`a text of ${text.getBoundingClientRect().height} px`);
+  }
+  return bad;
+}"""
+
 
 @pytest.mark.parametrize("names", hostile.groups(10), ids=lambda names: names[0])
 def test_nothing_of_a_transcript_runs_or_leaves_the_page(open_as, admin, bring, in_thread, names, watch):
@@ -38,6 +50,11 @@ def test_nothing_of_a_transcript_runs_or_leaves_the_page(open_as, admin, bring, 
             if fold.is_visible():
                 fold.click()
         assert page.evaluate(INJECTED) == [], path
+        assert page.evaluate(UNRULY) == [], path
+        page.set_viewport_size(NARROW)
+        comes_true(page, IS_LAID_OUT)
+        assert page.evaluate(UNRULY) == [], path
+        page.set_viewport_size(WIDE)
     assert not [url for url in watch.requests if hostile.MARK in url]
 
 

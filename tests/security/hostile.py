@@ -49,6 +49,10 @@ PAYLOADS: dict[str, str] = {
     "backticks": "`" * 3_000 + " x " + "[" * 2_000,
     "long word": "a" * 20_000,
     "combining": "Z" + "\u0351" * 800 + " algo",
+    "marks alone": "\u0e47" * 400 + "\n" + "\ufdfd" * 60,
+    "piled up": "".join(letter + "\u0300\u0316\u0301\u0317" * 12 for letter in "piled up ") * 20,
+    "many lines": "a" + "\n" * 3_000 + "b",
+    "wide table": "|" + " cell |" * 60 + "\n|" + " --- |" * 60 + "\n" + ("|" + " cell |" * 60 + "\n") * 30,
 }
 
 

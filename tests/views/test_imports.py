@@ -85,9 +85,9 @@ def test_a_finished_run_leads_to_its_session_and_tells_each_finding_with_its_pla
     page = operator_page.get(f"/imports/{run.pk}/").content.decode()
     session = Session.objects.get()
     assert f'href="/sessions/{session.pk}/"' in page
-    offset = TRANSCRIPT.encode().index(b'{"type": "user", "uui')
+    offset = TRANSCRIPT.encode().index(b'{"type": "user", "uui\n')
     assert "unreadable" in page
-    assert f'<td class="num">{offset}</td>' in page
+    assert f'data-label="byte">{offset:,}</td>' in page
     assert "every 2s" not in page
 
 
@@ -158,3 +158,17 @@ def test_a_run_under_way_says_how_much_of_its_file_is_read(operator_page: Client
     ended = operator_page.get(f"/imports/{run.pk}/").content.decode()
     assert "<progress" not in ended
     assert "1 new" in ended
+
+
+def test_a_run_of_many_files_says_how_many_were_found_and_that_unlisted_ones_failed(operator_page: Client, run: ImportRun):
+    run.state = ImportState.RUNNING
+    run.counts = {"found": 50_000, "sources": 3_120, "sources_new": 3_020, "sources_failed": 100, "entries": 550_000}
+    run.save()
+    assert "3,120 of 50,000 files, 3,020 new, 100 failed, 550,000 entries" in operator_page.get("/imports/").content.decode()
+    run.state = ImportState.FAILED
+    run.files = [{"name": "a.jsonl", "state": "failed"}]
+    run.save()
+    page = operator_page.get(f"/imports/{run.pk}/").content.decode()
+    assert "3,119 more files" in page
+    assert "99 of which failed" in page
+    assert "none of which failed" not in page
