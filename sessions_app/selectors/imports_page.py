@@ -43,7 +43,7 @@ class ImportedFile:
 
 @dataclass(frozen=True)
 class ImportPage:
-    """One run with its sources, failures first. `unlisted`: sources that the list leaves out; `unlisted_failures`: of them, those that failed."""
+    """One run with its sources, failures first. `unlisted`: sources that the list leaves out; `unlisted_failures`: failed ones of them."""
 
     row: ImportRow
     files: tuple[ImportedFile, ...]
