@@ -74,6 +74,18 @@ def keepers_that_can_see(request: pytest.FixtureRequest, monkeypatch: pytest.Mon
 
 
 @pytest.fixture
+def queue_of_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is queued is taken by nobody: tests run it themselves."""
+    monkeypatch.setattr("sessions_app.queue.enqueue", lambda *task: None)
+
+
+@pytest.fixture
+def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The scripted model answers at once."""
+    monkeypatch.setattr("sessions_app.providers.scripted_model.PAUSE_S", 0)
+
+
+@pytest.fixture
 def summaries(monkeypatch: pytest.MonkeyPatch) -> Iterator[HeldSummaries]:
     """Scripted summaries come when they are let, and else at the end of the test."""
     held = HeldSummaries()

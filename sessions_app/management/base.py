@@ -1,6 +1,7 @@
 """What commands have in common: a database that is there, who acts, how results and refusals are told."""
 
 import sys
+from abc import ABC, abstractmethod
 from argparse import Namespace, RawDescriptionHelpFormatter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -45,7 +46,7 @@ class _HelpFormatter(DjangoHelpFormatter, RawDescriptionHelpFormatter):
     """Keeps examples as they are written."""
 
 
-class ConsoleCommand(DatabaseCommand):
+class ConsoleCommand(DatabaseCommand, ABC):
     """A command for people and scripts: acts for somebody, answers as text or JSON, ends with a code of `Exit`.
 
     A subclass says `help`, `examples`, `add_options` and `run`. In `run` it has `self.actor`, and `self.out` for results;
@@ -67,9 +68,9 @@ class ConsoleCommand(DatabaseCommand):
     def add_options(self, parser: CommandParser) -> None:
         """The command's own arguments."""
 
+    @abstractmethod
     def run(self, options: Mapping[str, Any]) -> Exit | None:
         """Does it. None is `Exit.OK`."""
-        raise NotImplementedError
 
     def create_parser(self, prog_name: str, subcommand: str, **kwargs: Any) -> CommandParser:
         # No shortened options: a script that relies on one breaks when another option begins the same.

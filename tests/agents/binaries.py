@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import uuid
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -50,7 +51,7 @@ CODEX = binary_of("TEST_CODEX_BINARY", "codex")
 
 
 @dataclass
-class Agent:
+class Agent(ABC):
     """One agent with a folder of its own and nothing of the person who runs the tests."""
 
     variable: ClassVar[str]  # names its folder
@@ -58,13 +59,13 @@ class Agent:
     folder: Path  # where it works
     server: ModelServer
 
+    @abstractmethod
     def start(self, prompt: str) -> str:
         """Begins a session; returns its id."""
-        raise NotImplementedError
 
+    @abstractmethod
     def resume(self, session_id: str, prompt: str, *, small: bool = False) -> None:
         """Goes on with one. `small`: in a window in which it would compact by what its last answer there measured."""
-        raise NotImplementedError
 
     def run(self, *command: str, **environment: str) -> subprocess.CompletedProcess[str]:
         """Runs it to its end. Fails with what it said when it does not end well."""

@@ -22,13 +22,8 @@ from sessions_app.services.compactions.run import run_compaction
 from tests.services.compaction_scenes import PATIENCE_S, long_session
 from tests.stored import store_session
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("queue_of_nobody")]
 in_database = sync_to_async
-
-
-@pytest.fixture(autouse=True)
-def _queue_of_nobody(monkeypatch):
-    monkeypatch.setattr("sessions_app.queue.enqueue", lambda *task: None)
 
 
 @pytest.fixture(autouse=True)

@@ -15,12 +15,7 @@ from tests.management.commands import run
 from tests.services.compaction_scenes import fresh, long_session, make_slow, set_policy
 from tests.stored import store_session
 
-pytestmark = pytest.mark.django_db(transaction=True)
-
-
-@pytest.fixture(autouse=True)
-def _queue_of_nobody(monkeypatch):
-    monkeypatch.setattr("sessions_app.queue.enqueue", lambda *task: None)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("queue_of_nobody")]
 
 
 def compact(session, **options) -> tuple[str, str]:

@@ -13,14 +13,9 @@ from tests.management.commands import run
 from tests.services.compaction_scenes import fresh, long_session, view_hash
 from tests.services.test_drafts import committed, drafted
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("queue_of_nobody")]
 
 WORDS = "## Goal\nThe summary that a person wrote.\n"
-
-
-@pytest.fixture(autouse=True)
-def _queue_of_nobody(monkeypatch):
-    monkeypatch.setattr("sessions_app.queue.enqueue", lambda *task: None)
 
 
 @pytest.fixture

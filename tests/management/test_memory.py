@@ -11,12 +11,7 @@ from sessions_app.services import memory_flush
 from tests.management.commands import run
 from tests.services.memory_scenes import compacted, facts, project, session_with, status_of
 
-pytestmark = pytest.mark.django_db(transaction=True)
-
-
-@pytest.fixture(autouse=True)
-def _queue_of_nobody(monkeypatch):
-    monkeypatch.setattr("sessions_app.queue.enqueue", lambda *task: None)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("queue_of_nobody")]
 
 
 def test_the_facts_of_a_project_named_by_its_name_key_or_id(support_actor):

@@ -10,12 +10,7 @@ from sessions_app.models import Compaction, SessionKind, SessionStatus
 from tests.management.commands import run
 from tests.services.compaction_scenes import long_session, set_policy
 
-pytestmark = pytest.mark.django_db(transaction=True)
-
-
-@pytest.fixture(autouse=True)
-def _queue_of_nobody(monkeypatch):
-    monkeypatch.setattr("sessions_app.queue.enqueue", lambda *task: None)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("queue_of_nobody")]
 
 
 @pytest.fixture

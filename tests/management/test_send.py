@@ -10,13 +10,11 @@ from tests.conftest import make_user
 from tests.management.commands import run
 from tests.services.compaction_scenes import long_session
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("queue_of_nobody", "no_pauses")]
 
 
 @pytest.fixture(autouse=True)
-def _no_pause(monkeypatch):
-    monkeypatch.setattr("sessions_app.providers.scripted_model.PAUSE_S", 0)
-    monkeypatch.setattr("sessions_app.queue.enqueue", lambda *task: None)
+def _no_keys(monkeypatch):
     for name in ("ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "OPENAI_API_KEY", "OPENAI_BASE_URL"):
         monkeypatch.delenv(name, raising=False)
 

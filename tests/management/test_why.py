@@ -13,12 +13,7 @@ from sessions_app.services.compactions.lease import database_time
 from tests.management.commands import run
 from tests.services.compaction_scenes import fresh, long_session
 
-pytestmark = pytest.mark.django_db(transaction=True)
-
-
-@pytest.fixture(autouse=True)
-def _queue_of_nobody(monkeypatch):
-    monkeypatch.setattr("sessions_app.queue.enqueue", lambda *task: None)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("queue_of_nobody")]
 
 
 @pytest.fixture

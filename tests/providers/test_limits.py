@@ -6,25 +6,10 @@ from sessions_app.engine.policy import Policy
 from sessions_app.engine.steps import SummariserFailed, SummaryRequest
 from sessions_app.providers import limits
 from sessions_app.providers.limits import REASONING_TOKENS, SAFE_TOKENS, Parameters, answer_limit
-from sessions_app.providers.registry import KEYS, summarisers_for
+from sessions_app.providers.registry import summarisers_for
 from tests.engine.histories import Story
-from tests.fakes.model_server import Asked, ModelServer, refuse, say
-
-SUMMARY = "## Primary request and intent\nFix the parser.\n\n## Next step\nRun the tests."
-
-
-@pytest.fixture
-def server(monkeypatch):
-    for variables in KEYS.values():
-        for variable in variables:
-            monkeypatch.delenv(variable, raising=False)
-    limits.forget()
-    with ModelServer(reply=lambda _: say(SUMMARY)) as running:
-        for (key, address), url in zip(KEYS.values(), (running.url, running.openai_url), strict=True):
-            monkeypatch.setenv(key, "sk-secret")
-            monkeypatch.setenv(address, url)
-        yield running
-    limits.forget()
+from tests.fakes.model_server import Asked, refuse
+from tests.providers.conftest import SUMMARY
 
 
 def ask(name: str, max_tokens: int = 50_000) -> str:

@@ -11,24 +11,14 @@ from sessions_app.engine.prompts import CLIPS, PREVIOUS_MARKER
 from sessions_app.engine.shapes import shape_of
 from sessions_app.engine.steps import SummariserFailed, SummaryRequest
 from sessions_app.engine.terms import Kind, PartKind, Role, SummarySource
-from sessions_app.providers.registry import KEYS, summarisers_for
+from sessions_app.providers.registry import summarisers_for
 from tests.engine.attempts import FILLER, attempt, long_story
 from tests.engine.histories import Story
-from tests.fakes.model_server import ModelServer, refuse, say
+from tests.fakes.model_server import refuse
+from tests.providers.conftest import SUMMARY
 
 WINDOW = 20_000
 NAME = f"openai:somebodys-own@{WINDOW}"
-SUMMARY = "## Primary request and intent\nFix the parser.\n\n## Next step\nRun the tests."
-
-
-@pytest.fixture
-def server(monkeypatch):
-    for variables in KEYS.values():
-        for variable in variables:
-            monkeypatch.delenv(variable, raising=False)
-    with ModelServer(reply=lambda _: say(SUMMARY)) as running:
-        monkeypatch.setenv("OPENAI_BASE_URL", running.openai_url)
-        yield running
 
 
 def summariser():

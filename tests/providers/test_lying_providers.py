@@ -11,9 +11,10 @@ from sessions_app.engine.texts import storable
 from sessions_app.providers import base, model_summariser
 from sessions_app.providers.base import measured
 from sessions_app.providers.patience import Patience
-from sessions_app.providers.registry import KEYS, summarisers_for
+from sessions_app.providers.registry import summarisers_for
 from tests.engine.attempts import FILLER, attempt, long_story
 from tests.engine.histories import Story
+from tests.fakes.keys import point_at
 from tests.fakes.model_server import Asked, Fault, ModelServer, refuse, say
 
 SUMMARY = "## Primary request and intent\nBuild the parser, part by part.\n\n## Next step\nRun the tests."
@@ -22,14 +23,10 @@ NAMES = {"anthropic": "anthropic:scripted-model@9000", "openai": "openai:scripte
 
 @pytest.fixture(params=sorted(NAMES))
 def server(request, monkeypatch):
-    for variables in KEYS.values():
-        for variable in variables:
-            monkeypatch.delenv(variable, raising=False)
     monkeypatch.setattr(model_summariser, "FIRST_PAUSE_S", 0.01)
     with ModelServer(reply=lambda _: say(SUMMARY)) as running:
         running.summariser = NAMES[request.param]
-        monkeypatch.setenv(KEYS[request.param][0], "sk-secret")
-        monkeypatch.setenv(KEYS[request.param][1], running.url if request.param == "anthropic" else running.openai_url)
+        point_at(running, request.param, monkeypatch)
         yield running
 
 

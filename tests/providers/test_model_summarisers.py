@@ -12,6 +12,7 @@ from sessions_app.providers import calls, model_summariser
 from sessions_app.providers.registry import KEYS, summarisers_for
 from tests.engine.attempts import attempt, long_story
 from tests.engine.histories import Story
+from tests.fakes.keys import point_at, take_keys_away
 from tests.fakes.model_server import Answer, Asked, Fault, ModelServer, call, refuse, say
 from tests.fakes.model_server import Stop as Ending
 
@@ -29,12 +30,7 @@ def server():
 @pytest.fixture(params=sorted(NAMES))
 def provider(request, server, monkeypatch) -> str:
     """The name of a summariser whose provider is the scripted server."""
-    for variables in KEYS.values():
-        for variable in variables:
-            monkeypatch.delenv(variable, raising=False)
-    key, address = KEYS[request.param]
-    monkeypatch.setenv(key, SECRET)
-    monkeypatch.setenv(address, server.url if request.param == "anthropic" else server.openai_url)
+    point_at(server, request.param, monkeypatch, SECRET)
     monkeypatch.setattr(model_summariser, "FIRST_PAUSE_S", 0.05)
     return NAMES[request.param]
 
@@ -204,9 +200,7 @@ def test_a_long_history_is_asked_for_in_parts_and_folded_with_what_went_before(s
 
 
 def test_without_a_key_the_attempt_says_so_and_goes_on(server, provider, monkeypatch):
-    for variables in KEYS.values():
-        for variable in variables:
-            monkeypatch.delenv(variable, raising=False)
+    take_keys_away(monkeypatch)
     result = attempt(long_story().entries, summariser=summariser(provider), fallbacks=[ExtractiveSummariser()]).commit
     assert result.summary_source is SummarySource.EXTRACTIVE
     assert "no key is set" in result.tried[0].refused

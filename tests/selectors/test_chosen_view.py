@@ -16,12 +16,7 @@ from sessions_app.services.overrides import exclude, include, pin, unpin
 from tests.services.compaction_scenes import fresh, grow, long_session, view_hash
 from tests.stored import store_checkpoint
 
-pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture(autouse=True)
-def _queue_of_nobody(monkeypatch):
-    monkeypatch.setattr("sessions_app.queue.enqueue", lambda *task: None)
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("queue_of_nobody")]
 
 
 def compacted(actor, session: Session):

@@ -16,19 +16,14 @@ from sessions_app.services.overrides import pin
 from sessions_app.services.policies import change
 from tests.engine.attempts import FILLER
 from tests.engine.histories import Story
+from tests.fakes.keys import point_at
 from tests.fakes.model_server import ModelServer, say
 from tests.management.commands import run
 from tests.services.compaction_scenes import fresh, grow, long_session
-from tests.services.turn_scenes import point_at
 from tests.stored import store_session
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("queue_of_nobody")]
 ADMIN = system_actor("ben")
-
-
-@pytest.fixture(autouse=True)
-def _queue_of_nobody(monkeypatch):
-    monkeypatch.setattr("sessions_app.queue.enqueue", lambda *task: None)
 
 
 def full_of_rules() -> Session:

@@ -14,12 +14,7 @@ from sessions_app.services.compactions.request import CompactUnavailable, Sessio
 from sessions_app.services.compactions.revert import CompactionUnderWay
 from tests.services.compaction_scenes import fresh, long_session, set_policy, view_hash
 
-pytestmark = pytest.mark.django_db(transaction=True)
-
-
-@pytest.fixture(autouse=True)
-def queued(monkeypatch):
-    monkeypatch.setattr("sessions_app.queue.enqueue", lambda *task: None)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("queue_of_nobody")]
 
 
 @pytest.fixture

@@ -11,12 +11,12 @@ from sessions_app.services import signals
 from sessions_app.services.compactions.request import request
 from sessions_app.services.compactions.run import run_compaction
 from tests.engine.test_bad_input import HISTORIES
+from tests.fakes.keys import point_at
 from tests.fakes.model_server import Fault, ModelServer, say
 from tests.services.compaction_scenes import fresh, history_digest, long_session, set_policy, view_hash
-from tests.services.turn_scenes import point_at
 from tests.stored import store_session
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("queue_of_nobody")]
 
 SUMMARY = "## Primary request and intent\nMend the build of every module.\n\n## Next step\nLook into the next module."
 CONTEXT_COLUMNS = {
@@ -25,11 +25,6 @@ CONTEXT_COLUMNS = {
     *("composition", "foldable_to", "unfoldable_reason", "evaluation", "changed_at", "trigger_tokens", "refill_warning"),
 }
 """Of a session, what tells of its context and of the attempt itself."""
-
-
-@pytest.fixture(autouse=True)
-def _queue_of_nobody(monkeypatch):
-    monkeypatch.setattr("sessions_app.queue.enqueue", lambda *task: None)
 
 
 @pytest.fixture

@@ -14,12 +14,7 @@ from sessions_app.services.compactions.request import request
 from sessions_app.services.compactions.run import run_compaction
 from tests.services.compaction_scenes import fresh, long_session
 
-pytestmark = pytest.mark.django_db(transaction=True)
-
-
-@pytest.fixture(autouse=True)
-def _queue_of_nobody(monkeypatch):
-    monkeypatch.setattr("sessions_app.queue.enqueue", lambda *task: None)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("queue_of_nobody")]
 
 
 def test_the_shapes_of_the_whole_history_are_loaded_once(support_actor, monkeypatch):

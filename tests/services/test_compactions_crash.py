@@ -14,7 +14,7 @@ from sessions_app.services.compactions.request import request
 from sessions_app.services.compactions.run import run_compaction
 from tests.services.compaction_scenes import fresh, history_digest, long_session, steps_of, view_hash
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("queue_of_nobody")]
 
 
 class Killed(BaseException):
@@ -23,11 +23,6 @@ class Killed(BaseException):
 
 def kill(*args, **kwargs):
     raise Killed
-
-
-@pytest.fixture(autouse=True)
-def _queue_of_nobody(monkeypatch):
-    monkeypatch.setattr("sessions_app.queue.enqueue", lambda *task: None)
 
 
 STEPS = {

@@ -11,12 +11,7 @@ from sessions_app.services.compactions.request import request
 from sessions_app.services.compactions.run import _claim, run_compaction
 from tests.services.compaction_scenes import fresh, long_session
 
-pytestmark = pytest.mark.django_db(transaction=True)
-
-
-@pytest.fixture(autouse=True)
-def queued(monkeypatch):
-    monkeypatch.setattr("sessions_app.queue.enqueue", lambda *task: None)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("queue_of_nobody")]
 
 
 def skipped(reason: SkipReason) -> Ended:

@@ -11,12 +11,7 @@ from sessions_app.services.compactions.revert import CompactionUnderWay, Unknown
 from sessions_app.services.compactions.run import run_compaction
 from tests.services.compaction_scenes import fresh, grow, history_digest, long_session
 
-pytestmark = pytest.mark.django_db(transaction=True)
-
-
-@pytest.fixture(autouse=True)
-def _queue_of_nobody(monkeypatch):
-    monkeypatch.setattr("sessions_app.queue.enqueue", lambda *task: None)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("queue_of_nobody")]
 
 
 def compact(actor: Actor, session: Session) -> Compaction:

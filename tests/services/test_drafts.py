@@ -19,12 +19,7 @@ from sessions_app.services.compactions.revert import CompactionUnderWay, revert
 from sessions_app.services.compactions.run import run_compaction
 from tests.services.compaction_scenes import fresh, grow, history_digest, long_session, set_policy, steps_of, view_hash
 
-pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture(autouse=True)
-def _queue_of_nobody(monkeypatch):
-    monkeypatch.setattr("sessions_app.queue.enqueue", lambda *task: None)
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("queue_of_nobody")]
 
 
 def drafted(actor, session: Session, **options) -> Compaction:

@@ -14,12 +14,11 @@ from sessions_app.services.compactions.run import run_compaction
 from sessions_app.services.overrides import exclude
 from tests.services.compaction_scenes import fresh, grow, long_session
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("queue_of_nobody")]
 
 
 @pytest.fixture(autouse=True)
-def _queue_of_nobody(monkeypatch):
-    monkeypatch.setattr("sessions_app.queue.enqueue", lambda *task: None)
+def _nobody_looked_for_drafts_lately():
     drafts._looked.at = None
 
 

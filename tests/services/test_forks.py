@@ -14,12 +14,7 @@ from sessions_app.services.forks import InvalidFork, fork
 from sessions_app.services.turns.send import send
 from tests.services.compaction_scenes import fresh, grow, history_digest, long_session, set_policy, view_hash
 
-pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture(autouse=True)
-def _queue_of_nobody(monkeypatch):
-    monkeypatch.setattr("sessions_app.queue.enqueue", lambda *task: None)
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("queue_of_nobody")]
 
 
 def compacted(actor, session: Session) -> Compaction:

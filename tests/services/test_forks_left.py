@@ -18,7 +18,7 @@ from sessions_app.services.forks import InvalidFork, fork
 from tests.services.compaction_scenes import fresh, long_session, set_policy
 from tests.services.turn_scenes import ROOT
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("queue_of_nobody")]
 
 STEPS = (
     ("_copy_entries", 1),  # the row is there, and nothing else
@@ -51,11 +51,6 @@ setattr(forks, name, waits)
 forks.CHUNK = 10
 forks.fork(actor=command_actor(), session=Session.objects.get(pk=uuid.UUID(sys.argv[2])))
 """
-
-
-@pytest.fixture(autouse=True)
-def _queue_of_nobody(monkeypatch):
-    monkeypatch.setattr("sessions_app.queue.enqueue", lambda *task: None)
 
 
 @pytest.fixture

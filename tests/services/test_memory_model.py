@@ -12,11 +12,11 @@ from sessions_app.engine.terms import SkipReason, Status, Trigger
 from sessions_app.models import MemoryFact, MemoryFlush
 from sessions_app.providers import memory_extractor
 from sessions_app.providers.prices import ModelPrices
-from sessions_app.providers.registry import KEYS
 from sessions_app.services import memory_beside, memory_flush
 from sessions_app.services.compactions.request import request
 from sessions_app.services.compactions.run import run_compaction
 from tests.engine.histories import Story
+from tests.fakes.keys import point_at
 from tests.fakes.model_server import Answer, Asked, Fault, ModelServer, refuse, say
 from tests.services.compaction_scenes import PATIENCE_S, wait_until
 from tests.services.memory_scenes import RULES, compacted, facts, receipt_of, session_with, status_of
@@ -57,14 +57,9 @@ class Model:
 
 
 @pytest.fixture
-def model(monkeypatch):
-    monkeypatch.setattr("sessions_app.queue.enqueue", lambda *task: None)
-    for variables in KEYS.values():
-        for variable in variables:
-            monkeypatch.delenv(variable, raising=False)
+def model(monkeypatch, queue_of_nobody):
     with ModelServer() as server:
-        monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
-        monkeypatch.setenv("OPENAI_BASE_URL", server.openai_url)
+        point_at(server, "openai", monkeypatch)
         yield Model(server)
 
 

@@ -16,13 +16,8 @@ from sessions_app.services.compactions.lease import database_time
 from tests.services.compaction_scenes import PATIENCE_S, fresh, grow, set_policy
 from tests.services.memory_scenes import compacted, facts, session_with, status_of
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("queue_of_nobody")]
 UP = Route(routed_tier="c3", previous_tier="c2")
-
-
-@pytest.fixture(autouse=True)
-def queued(monkeypatch):
-    monkeypatch.setattr("sessions_app.queue.enqueue", lambda *task: None)
 
 
 def busy_session(**policy) -> Session:

@@ -15,20 +15,15 @@ from sessions_app.services.compactions.automatic import recover_overflow
 from sessions_app.services.compactions.drafts import commit_draft, edit
 from sessions_app.services.compactions.request import request
 from sessions_app.services.compactions.run import run_compaction
+from tests.fakes.keys import point_at
 from tests.fakes.model_server import ModelServer, say
 from tests.services.compaction_scenes import WINDOW, fresh, grow, long_session, set_policy, story
-from tests.services.turn_scenes import point_at
 from tests.stored import store_checkpoint, store_session
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("queue_of_nobody")]
 HEAD = "## Primary request and intent\nSay why the builds fail.\n\n## Key concepts and decisions\n"
 WORDS = "We decided never to open the wombat valve, because the pump behind it was removed."
 CIPHER = "[A summary that only its provider can read stands here: 4,000 characters of ciphertext.]"
-
-
-@pytest.fixture(autouse=True)
-def _queue_of_nobody(monkeypatch):
-    monkeypatch.setattr("sessions_app.queue.enqueue", lambda *task: None)
 
 
 def up_to_here(actor, session: Session, turns: int = 6) -> Compaction:

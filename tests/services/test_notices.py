@@ -22,9 +22,10 @@ from sessions_app.services.compactions.request import request
 from sessions_app.services.notices import CommitsOfOthers
 from sessions_app.services.turns.send import send
 from sessions_app.services.turns.sessions import begin
+from tests.fakes.keys import point_at
 from tests.fakes.model_server import ModelServer, say
 from tests.services.compaction_scenes import fresh, long_session, wait_until
-from tests.services.turn_scenes import point_at, process_of
+from tests.services.turn_scenes import process_of
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),

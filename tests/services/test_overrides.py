@@ -32,12 +32,7 @@ from tests.services.compaction_scenes import (
 )
 from tests.stored import store_session
 
-pytestmark = pytest.mark.django_db(transaction=True)
-
-
-@pytest.fixture(autouse=True)
-def _queue_of_nobody(monkeypatch):
-    monkeypatch.setattr("sessions_app.queue.enqueue", lambda *task: None)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("queue_of_nobody")]
 
 
 def compact(actor: Actor, session: Session, **options) -> Compaction:

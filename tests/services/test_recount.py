@@ -16,12 +16,7 @@ from tests.management.commands import run
 from tests.services.compaction_scenes import long_session, set_policy
 
 ROOT = Path(__file__).resolve().parents[2]
-pytestmark = pytest.mark.django_db(transaction=True)
-
-
-@pytest.fixture(autouse=True)
-def _queue_of_nobody(monkeypatch):
-    monkeypatch.setattr("sessions_app.queue.enqueue", lambda *task: None)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("queue_of_nobody")]
 
 
 def test_a_policy_has_the_view_counted_by_a_vocabulary_and_the_row_says_so(support_actor):

@@ -16,20 +16,16 @@ from sessions_app.services.compactions.request import InvalidRequest, request
 from sessions_app.services.compactions.run import run_compaction
 from sessions_app.services.policies import change
 from tests.engine.histories import Story
+from tests.fakes.keys import point_at
 from tests.fakes.model_server import ModelServer, say
 from tests.management.commands import run
 from tests.services.compaction_scenes import fresh, long_session
-from tests.services.turn_scenes import PROVIDERS, point_at
+from tests.services.turn_scenes import PROVIDERS
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("queue_of_nobody")]
 ADMIN = system_actor("ben")
 HOUSE, PROJECT = "Keep every ticket number.", "Write the reasons for what was dropped.\nName people by their role."
 SUMMARY = "## Primary request and intent\nSay why the builds fail.\n\n## Next step\nGo on."
-
-
-@pytest.fixture(autouse=True)
-def _queue_of_nobody(monkeypatch):
-    monkeypatch.setattr("sessions_app.queue.enqueue", lambda *task: None)
 
 
 @pytest.fixture(params=PROVIDERS)

@@ -18,9 +18,10 @@ from sessions_app.services.turns.run import request_of, run_turn
 from sessions_app.services.turns.send import InvalidMessage, KeyReused, TurnRefused, interrupt, retry, send, withdraw
 from sessions_app.services.turns.sessions import InvalidSession, begin
 from sessions_app.writers.provider_requests import openai_messages
+from tests.fakes.keys import point_at
 from tests.fakes.model_server import Asked, ModelServer, call, refuse, say
 from tests.services.compaction_scenes import fresh, long_session, set_policy
-from tests.services.turn_scenes import PROVIDERS, asked_by, point_at, said
+from tests.services.turn_scenes import PROVIDERS, asked_by, said
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

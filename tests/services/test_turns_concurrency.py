@@ -18,9 +18,10 @@ from sessions_app.services.turns.keeping import TurnKeeper
 from sessions_app.services.turns.run import run_turn
 from sessions_app.services.turns.send import KeyReused, interrupt, send
 from sessions_app.services.turns.sessions import begin
+from tests.fakes.keys import point_at
 from tests.fakes.model_server import Fault, ModelServer, say
 from tests.services.compaction_scenes import PATIENCE_S, fresh, looks_of, wait_until
-from tests.services.turn_scenes import asked_by, indexes_are_whole, point_at, process_of, run_beside, said
+from tests.services.turn_scenes import asked_by, indexes_are_whole, process_of, run_beside, said
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

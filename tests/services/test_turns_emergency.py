@@ -12,13 +12,7 @@ from sessions_app.services.turns.send import send
 from sessions_app.services.turns.sessions import begin
 from tests.services.compaction_scenes import WINDOW, fresh, grow
 
-pytestmark = pytest.mark.django_db(transaction=True)
-
-
-@pytest.fixture(autouse=True)
-def _queue_of_nobody(monkeypatch):
-    monkeypatch.setattr("sessions_app.queue.enqueue", lambda *task: None)
-    monkeypatch.setattr("sessions_app.providers.scripted_model.PAUSE_S", 0)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("queue_of_nobody", "no_pauses")]
 
 
 def test_while_the_breaker_rests_the_meter_goes_on_telling_the_view_in_force(support_actor):

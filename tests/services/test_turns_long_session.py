@@ -12,9 +12,10 @@ from sessions_app.selectors import plans
 from sessions_app.services import signals
 from sessions_app.services.turns.send import send
 from sessions_app.services.turns.sessions import begin
+from tests.fakes.keys import point_at
 from tests.fakes.model_server import Asked, ModelServer, say
 from tests.services.compaction_scenes import fresh, set_policy, wait_until
-from tests.services.turn_scenes import PROVIDERS, asked_by, indexes_are_whole, point_at, process_of, said
+from tests.services.turn_scenes import PROVIDERS, asked_by, indexes_are_whole, process_of, said
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -14,17 +14,16 @@ from sessions_app.services.turns import run as turns
 from sessions_app.services.turns.run import run_turn
 from sessions_app.services.turns.send import retry, send
 from sessions_app.services.turns.sessions import begin
+from tests.fakes.keys import point_at
 from tests.fakes.model_server import ModelServer, say
 from tests.services.compaction_scenes import fresh, long_session
-from tests.services.turn_scenes import PROVIDERS, point_at, said
+from tests.services.turn_scenes import PROVIDERS, said
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("queue_of_nobody", "no_pauses")]
 
 
 @pytest.fixture(autouse=True)
-def _queue_of_nobody(monkeypatch):
-    monkeypatch.setattr("sessions_app.queue.enqueue", lambda *task: None)
-    monkeypatch.setattr("sessions_app.providers.scripted_model.PAUSE_S", 0)
+def _no_pauses_between_tries(monkeypatch):
     monkeypatch.setattr(turns, "PAUSES_S", (0, 0, 0))
 
 

@@ -14,7 +14,7 @@ from sessions_app.services.turns.send import send
 from tests.management.commands import run
 from tests.services.compaction_scenes import fresh, grow, long_session
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("queue_of_nobody", "no_pauses")]
 
 WORDS = {
     "role": {"role": "robot"},
@@ -22,12 +22,6 @@ WORDS = {
     "calls": {"call_id": "c", "more_call_ids": {}},
 }
 NOTE = "words that this version does not know"
-
-
-@pytest.fixture(autouse=True)
-def _queue_of_nobody(monkeypatch):
-    monkeypatch.setattr("sessions_app.queue.enqueue", lambda *task: None)
-    monkeypatch.setattr("sessions_app.providers.scripted_model.PAUSE_S", 0)
 
 
 @pytest.fixture

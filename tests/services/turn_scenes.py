@@ -6,27 +6,14 @@ import sys
 import threading
 from pathlib import Path
 
-import pytest
 from django.conf import settings
 from django.db import connection
 
 from sessions_app.models import Entry, Session
-from sessions_app.providers.registry import KEYS
 from sessions_app.services.turns.run import run_turn
-from tests.fakes.model_server import ModelServer
 
 ROOT = Path(__file__).resolve().parents[2]
 PROVIDERS = ("anthropic", "openai")
-
-
-def point_at(server: ModelServer, provider: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lets one provider be the scripted server, in this process and in those that it starts."""
-    for variables in KEYS.values():
-        for variable in variables:
-            monkeypatch.delenv(variable, raising=False)
-    key, address = KEYS[provider]
-    monkeypatch.setenv(key, "sk-secret")
-    monkeypatch.setenv(address, server.url if provider == "anthropic" else server.openai_url)
 
 
 def run_beside(session: Session) -> threading.Thread:

@@ -17,14 +17,9 @@ from tests.engine.histories import Story
 from tests.services.compaction_scenes import fresh, history_digest, long_session
 from tests.stored import store_session
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("queue_of_nobody")]
 
 FRAGMENT = {"HX-Request": "true"}
-
-
-@pytest.fixture(autouse=True)
-def _queue_of_nobody(monkeypatch):
-    monkeypatch.setattr("sessions_app.queue.enqueue", lambda *task: None)
 
 
 @pytest.fixture

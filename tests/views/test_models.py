@@ -11,14 +11,13 @@ from sessions_app.models import Compaction, Event, Session, SessionKind, Session
 from tests.management.commands import run
 from tests.services.compaction_scenes import fresh, long_session, set_policy
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("queue_of_nobody")]
 
 HELD = {"kind": SessionKind.INLINE, "model": "claude-sonnet-4", "provider": "anthropic", "window_override": None}
 
 
 @pytest.fixture(autouse=True)
-def _keys_and_no_queue(monkeypatch):
-    monkeypatch.setattr("sessions_app.queue.enqueue", lambda *task: None)
+def _one_key(monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
     monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
     monkeypatch.delenv("ANTHROPIC_BASE_URL", raising=False)

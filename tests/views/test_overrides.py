@@ -11,12 +11,7 @@ from sessions_app.services.compactions.run import run_compaction
 from sessions_app.services.overrides import exclude, pin
 from tests.services.compaction_scenes import fresh, grow, long_session
 
-pytestmark = pytest.mark.django_db(transaction=True)
-
-
-@pytest.fixture(autouse=True)
-def _queue_of_nobody(monkeypatch):
-    monkeypatch.setattr("sessions_app.queue.enqueue", lambda *task: None)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("queue_of_nobody")]
 
 
 @pytest.fixture

@@ -19,17 +19,11 @@ from sessions_app.services.turns.sessions import begin
 from tests.security.pages import pages_of
 from tests.services.compaction_scenes import fresh, long_session
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("queue_of_nobody", "no_pauses")]
 
 FRAGMENT = {"HX-Request": "true"}
 HOSTILE = "<script>alert(1)</script>\u202egnp.exe {{ 7*7 }}"
 SOMEBODY = system_actor("tests")
-
-
-@pytest.fixture(autouse=True)
-def _queue_of_nobody(monkeypatch):
-    monkeypatch.setattr("sessions_app.queue.enqueue", lambda *task: None)
-    monkeypatch.setattr("sessions_app.providers.scripted_model.PAUSE_S", 0)
 
 
 @pytest.fixture

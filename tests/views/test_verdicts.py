@@ -13,13 +13,8 @@ from sessions_app.services.compactions.automatic import before_turn
 from sessions_app.services.compactions.lease import database_time
 from tests.services.compaction_scenes import fresh, grow, long_session, set_policy
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("queue_of_nobody")]
 WARNING = "3 compactions within 10 turns make no headway. What fills the window: tool results 900 (90%)."
-
-
-@pytest.fixture(autouse=True)
-def _queue_of_nobody(monkeypatch):
-    monkeypatch.setattr("sessions_app.queue.enqueue", lambda *task: None)
 
 
 @pytest.fixture
