@@ -54,6 +54,7 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     estimator: Estimator = Estimator.CHARS  # what an attempt counts the view with; meter and trigger always count by characters
     summary_max_tokens: int = 3_000
     max_summary_calls: int = MAX_SUMMARY_CALLS  # of a model, in one attempt; beyond it the oldest part is summarised without one
+    concurrency: int = 3  # calls of a model at once, in one attempt
     call_timeout_s: int = 90
     total_timeout_s: int | None = None  # None: it grows with the number of chunks
     heartbeat_s: int = 15
@@ -90,7 +91,12 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
 
     def total_timeout(self, chunk_count: int) -> int:
         """Seconds after which an attempt with that many chunks ends `timed_out`."""
-        return self.total_timeout_s or min(900, max(120, 60 + 60 * chunk_count))
+        return self.total_timeout_s or min(900, max(120, 60 - (-60 * chunk_count // self.lanes)))
+
+    @property
+    def lanes(self) -> int:
+        """How many chunks are summarised at once: one where no model is asked."""
+        return self.concurrency if any(name not in SUMMARISERS for name in self.summarisers) else 1
 
 
 class ResolvedPolicy(msgspec.Struct, frozen=True, kw_only=True):
@@ -110,6 +116,7 @@ RANGES: Mapping[str, tuple[float, float]] = {
     "protected_recent_messages": (0, 1_000),
     "summary_max_tokens": (200, 50_000),
     "max_summary_calls": (2, MAX_SUMMARY_CALLS),
+    "concurrency": (1, 16),
     "call_timeout_s": (1, 900),
     "total_timeout_s": (1, 900),
     "heartbeat_s": (1, 60),

@@ -99,6 +99,7 @@ _SUMMARISERS = (
     ("require_model", "Only with a model", "A session that is held here is not compacted where it has no model.", Unit.SWITCH),
     ("summary_max_tokens", "Longest summary", "What a summariser is asked to stay within.", Unit.TOKENS),
     ("max_summary_calls", "Calls of an attempt", "Beyond so many, the oldest part is summarised without a model.", Unit.COUNT),
+    ("concurrency", "Calls at once", "So many parts of one attempt a model is asked side by side; 1 asks one after the other.", Unit.COUNT),
     ("scripted_delay_s", "Pause of “scripted”", "After each chunk, for demonstrations. Other summarisers never wait.", Unit.SECONDS),
 )
 _SAFETY = (

@@ -8,6 +8,7 @@ from sessions_app.engine import block as blocks
 from sessions_app.engine import clearing, overrides, settled, telling, unreadable, verification
 from sessions_app.engine import plan as planning
 from sessions_app.engine import summary as summaries
+from sessions_app.engine.asking import Crew, NoSummaryError
 from sessions_app.engine.boundary import IllegalBoundary
 from sessions_app.engine.calibration import NONE, Calibration
 from sessions_app.engine.counting import ENTRY_OVERHEAD
@@ -29,7 +30,7 @@ from sessions_app.engine.steps import (
     Summariser,
     Verified,
 )
-from sessions_app.engine.summarising import Load, NoSummaryError, Reading, Summarising
+from sessions_app.engine.summarising import Load, Reading, Summarising
 from sessions_app.engine.summary import Rejection
 from sessions_app.engine.terms import CoverageStatus, Outcome, Phase, Rung, SegmentKind, SkipReason, Status, SummarySource, Trigger
 
@@ -54,6 +55,7 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     instructions: str = ""
     force: bool = False
     boundary: int | None = None
+    crew: Crew | None = None  # makes calls of models side by side; without one they come one after the other
     calibration: Calibration = NONE  # between estimates, which plans and views are counted in, and the tokens that a policy speaks of
 
     def __post_init__(self) -> None:
@@ -154,6 +156,7 @@ class _Attempt:
             previous_summary=self._previous_summary,
             instructions=task.instructions,
             force=task.force,
+            crew=task.crew,
         )
 
     def plan(self, *, force: bool = False) -> Plan | SkipReason:

@@ -45,7 +45,9 @@ class SummaryRequest(msgspec.Struct, frozen=True, kw_only=True):
     max_tokens: int = 3_000
     chunk_index: int = 1
     chunk_count: int = 1
-    attempt: int = 1  # the second one comes after a refusal or a failure of the first; whoever calls a network waits before it
+    attempt: int = 1  # the second one comes after a refusal or a failure of the first
+    after_s: float = 0.0  # so long whoever calls a network waits before
+    is_shortened: bool = False  # its provider found more of the material too long
 
 
 class SummaryAnswer(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,12 +64,17 @@ class SummaryAnswer(msgspec.Struct, frozen=True, kw_only=True):
 class SummariserFailed(Exception):
     """A summariser gives no answer. The text is for people and quotes nothing of a transcript.
 
-    `is_final`: asking again would be no use. `is_of_request`: another request may well be answered.
+    `is_final`: asking again would be no use. `is_of_request`: a shorter request, or another one, may well be answered. `is_busy`:
+    fewer at once may well be. `retry_after_s`: before the next attempt it has to be left alone for so long.
     """
 
-    def __init__(self, words: str, *, is_final: bool = False, is_of_request: bool = False) -> None:
+    def __init__(
+        self, words: str, *, is_final: bool = False, is_of_request: bool = False, is_busy: bool = False, retry_after_s: float = 0.0
+    ) -> None:
         self.is_final = is_final
         self.is_of_request = is_of_request
+        self.is_busy = is_busy
+        self.retry_after_s = retry_after_s
         super().__init__(words)
 
 
@@ -75,7 +82,7 @@ class Summariser(Protocol):
     """Anything that can fill the eight sections.
 
     `summarise` returns within a second of `should_stop` answering, by raising `Stopped`. It raises `SummariserFailed`
-    where it has no answer.
+    where it has no answer. One that is a model may be asked from several threads at once, and answers a request by that alone.
     """
 
     name: str

@@ -1,16 +1,12 @@
-"""The middle of an attempt: reading the span chunk by chunk, asking summarisers in turn, folding what they say."""
+"""The middle of an attempt: reading the span chunk by chunk, having each summarised, folding what comes of them."""
 
 from collections.abc import Callable, Collection, Generator, Iterator, Sequence
 
-import msgspec
-
 from sessions_app.engine import chunks as packing
-from sessions_app.engine import prompts
-from sessions_app.engine import summary as summaries
+from sessions_app.engine.asking import Asker, Crew, Job
 from sessions_app.engine.chunks import Chunk
 from sessions_app.engine.counting import estimate_text
 from sessions_app.engine.entries import Entry
-from sessions_app.engine.extractive import ExtractiveSummariser
 from sessions_app.engine.facts import Facts
 from sessions_app.engine.grounding import Checked
 from sessions_app.engine.mechanical import Collector
@@ -24,14 +20,10 @@ from sessions_app.engine.steps import (
     Step,
     Stopped,
     Summariser,
-    SummariserFailed,
     SummariserTry,
-    SummaryAnswer,
     SummaryRequest,
 )
-from sessions_app.engine.summary import Rejection
-from sessions_app.engine.terms import Outcome, SummarySource
-from sessions_app.engine.texts import storable
+from sessions_app.engine.terms import SummarySource
 
 Load = Callable[[int, int], Iterator[Entry]]
 """Entries from the first index to the last, inclusive, in order."""
@@ -39,24 +31,6 @@ Load = Callable[[int, int], Iterator[Entry]]
 LOAD_AT_ONCE = 500  # entries, so that a store's cursor is never open while a summariser works
 MAX_HELD_CHARS = 32_000_000
 """Of entries that were read, kept at hand for the check of the summary; what lies beyond is loaded again."""
-
-ATTEMPTS_EACH = 2
-LEAST_ANSWER_TOKENS = 400
-"""A summariser whose window leaves less than this for its answer is passed over."""
-
-ANSWER_SHARE = 4
-"""One part in so many of a summariser's window is its answer's, however much there is to read."""
-
-SMALLEST_SHARE = 0.7
-"""Of the length first asked for, on the second attempt: what was cut off once would be cut off again."""
-
-
-class NoSummaryError(Exception):
-    """Every summariser of the policy failed, or answered twice with something unusable."""
-
-    def __init__(self, outcome: Outcome, reason: str, words: str, *, is_final: bool = False, is_of_request: bool = False) -> None:
-        self.outcome, self.reason, self.is_final, self.is_of_request = outcome, reason, is_final, is_of_request
-        super().__init__(words)
 
 
 class Reading:
@@ -163,44 +137,60 @@ class Summarising:
         previous_summary: str,
         instructions: str,
         force: bool,
+        crew: Crew | None,
     ) -> None:
-        self.tried: list[SummariserTry] = []
-        self.sources: set[SummarySource] = set()
-        self.names: list[str] = []  # of those whose answers were used
         self._reading = reading
-        self._summarisers = summarisers
+        self._window = summarisers[0].window
         self._policy = policy
-        self._grounded = grounded  # looks up in what was read what a text claims
         self.previous_summary = previous_summary
         self._instructions = instructions
         self._force = force
-        self._replaced_tokens = 0
-        self._given_up: set[str] = set()  # models that gave nothing usable in either attempt: the next chunk would only wait for them
-        self._last_failure: NoSummaryError | None = None
-        self._last_source = SummarySource.SKIPPED
+        self._asker = Asker(
+            summarisers,
+            should_stop=reading.should_stop,
+            grounded=grounded,
+            coverage_blocking=policy.coverage_blocking,
+            crew=crew,
+            lanes=policy.concurrency,
+        )
+
+    @property
+    def tried(self) -> list[SummariserTry]:
+        return self._asker.tried
+
+    @property
+    def names(self) -> list[str]:
+        """Of those whose answers were used."""
+        return self._asker.names
 
     @property
     def source(self) -> SummarySource:
-        return SummarySource.MIXED if len(self.sources) > 1 else next(iter(self.sources), SummarySource.SKIPPED)
+        sources = self._asker.sources
+        return SummarySource.MIXED if len(sources) > 1 else next(iter(sources), SummarySource.SKIPPED)
 
     def summarise(self, plan: Plan) -> Generator[Step, None, str]:
         """The accepted summary of the span. Raises `NoSummaryError` and `Stopped`."""
-        self._replaced_tokens = 0 if self._force else plan.span_tokens
+        self._asker.replaced_tokens = 0 if self._force else plan.span_tokens
+        count = len(plan.chunks)
         partials: list[str] = []
+        for text in self._asker.texts(self._jobs(plan), count=count):
+            partials.append(text)
+            yield ChunkSummarised(chunk_index=len(partials), chunk_count=count, source=self._asker.last_source)
+        return self._fold(plan, partials)
+
+    def _jobs(self, plan: Plan) -> Iterator[Job]:
+        """One for each chunk, whose entries are read when it is taken."""
         for number, chunk in enumerate(plan.chunks, start=1):
             is_last = number == len(plan.chunks)
             entries = self._reading.take(plan, chunk, plan.boundary_index - 1 if is_last else chunk.last)
-            partials.append(self._ask(self._request(plan, number, entries=entries), by_model=not chunk.is_surplus))
-            yield ChunkSummarised(chunk_index=number, chunk_count=len(plan.chunks), source=self._last_source)
-        return self._fold(plan, partials)
+            yield Job(self._request(plan, number, entries=entries), by_model=not chunk.is_surplus)
 
     def _fold(self, plan: Plan, partials: list[str]) -> str:
         while len(partials) > 1:
-            groups = packing.fold_groups([estimate_text(text) for text in partials], self._summarisers[0].window)
+            groups = packing.fold_groups([estimate_text(text) for text in partials], self._window)
             is_final = len(groups) == 1
-            partials = [
-                self._ask(self._request(plan, len(plan.chunks), partials=partials[start:end], is_final=is_final)) for start, end in groups
-            ]
+            folds = [Job(self._request(plan, len(plan.chunks), partials=partials[start:end], is_final=is_final)) for start, end in groups]
+            partials = list(self._asker.texts(iter(folds), count=len(folds)))
         return partials[0]
 
     def _request(
@@ -219,105 +209,4 @@ class Summarising:
             max_tokens=plan.summary_tokens,
             chunk_index=number,
             chunk_count=len(plan.chunks),
-        )
-
-    def _ask(self, request: SummaryRequest, *, by_model: bool = True) -> str:
-        """An answer that passed validation, of the first summariser in the chain that gives one."""
-        failure = self._last_failure
-        for summariser in self._able(request, by_model=by_model):
-            if summariser.name in self._given_up:
-                continue
-            try:
-                return self._ask_one(summariser, request)
-            except NoSummaryError as refused:
-                failure = self._last_failure = refused
-                if summariser.is_model and not refused.is_of_request:
-                    self._given_up.add(summariser.name)
-        raise failure or NoSummaryError(Outcome.FAILED, "summariser_failed", "No summariser of the policy takes a request of this size.")
-
-    def _able(self, request: SummaryRequest, *, by_model: bool) -> Sequence[Summariser]:
-        """Those that the request fits. What no call is left for is summarised without a model."""
-        if not by_model:
-            return [summariser for summariser in self._summarisers if not summariser.is_model] or [ExtractiveSummariser()]
-        if not any(summariser.is_model for summariser in self._summarisers):
-            return self._summarisers
-        least = prompts.sent_tokens(request, prompts.CLIPS[-1]) + LEAST_ANSWER_TOKENS
-        return [summariser for summariser in self._summarisers if not summariser.is_model or least <= summariser.window]
-
-    def _ask_one(self, summariser: Summariser, request: SummaryRequest) -> str:
-        """A second attempt asks for less. Raises `NoSummaryError`, `Stopped`."""
-        failure = NoSummaryError(Outcome.FAILED, "summariser_failed", "")
-        if summariser.is_model:
-            # Where what is to be read fills the window, it gives way to the answer and not the other way round.
-            left = summariser.window - prompts.sent_tokens(request)
-            room = max(left, min(summariser.window // ANSWER_SHARE, summariser.window - prompts.sent_tokens(request, prompts.CLIPS[-1])))
-            request = msgspec.structs.replace(request, max_tokens=min(request.max_tokens, room))
-        for attempt in range(1, ATTEMPTS_EACH + 1):
-            self._reading.check()
-            asked = msgspec.structs.replace(request, attempt=attempt)
-            if attempt > 1:
-                asked = msgspec.structs.replace(asked, max_tokens=int(request.max_tokens * SMALLEST_SHARE))
-            try:
-                return self._accepted(summariser, asked)
-            except NoSummaryError as refused:
-                failure = refused
-                if refused.is_final:
-                    break
-        raise failure
-
-    def _accepted(self, summariser: Summariser, request: SummaryRequest) -> str:
-        answer = self._answer(summariser, request)
-        self._reading.check()
-        is_model = summariser.is_model
-        rejection = summaries.validate(
-            answer.text,
-            truncated=answer.truncated,
-            tokens=estimate_text(answer.text),
-            replaced_tokens=self._replaced_tokens if request.state else 0,
-            asked_tokens=request.max_tokens if is_model else 0,
-            inputs=(part.text for entry in request.entries for part in entry.parts) if is_model else (),
-            # With entries to join to it, an earlier summary is never the whole answer.
-            earlier=(request.previous_summary, *(request.partial_summaries or ("",))) if is_model else (),
-        )
-        rejection = rejection or self._unsupported(summariser, request, answer)
-        self._note(summariser, request, answer=answer, refused=rejection.words if rejection else "")
-        if rejection is not None:
-            words = f"Both attempts of “{summariser.name}” to summarise were refused: {rejection.words}."
-            raise NoSummaryError(rejection.outcome, rejection.value, words)
-        self.sources.add(answer.source)
-        self._last_source = answer.source
-        if summariser.name not in self.names:
-            self.names.append(summariser.name)
-        return answer.text
-
-    def _unsupported(self, summariser: Summariser, request: SummaryRequest, answer: SummaryAnswer) -> Rejection | None:
-        """Whether a model tells of something else. Asked of the last answer alone: the others are only read by the next call."""
-        if not (self._policy.coverage_blocking and summariser.is_model and request.state):
-            return None
-        return Rejection.UNSUPPORTED if self._grounded(answer.text).is_blocking else None
-
-    def _answer(self, summariser: Summariser, request: SummaryRequest) -> SummaryAnswer:
-        try:
-            answer = summariser.summarise(request, self._reading.should_stop)
-            return msgspec.structs.replace(answer, text=storable(answer.text))
-        except Stopped:
-            raise
-        except SummariserFailed as failed:
-            words, is_final, is_of_request = f"The summariser “{summariser.name}” failed: {failed}", failed.is_final, failed.is_of_request
-        except Exception as error:  # whatever a model client raises ends its turn, not the worker
-            # The type alone: a client's message may quote the request, and with it the transcript.
-            words, is_final, is_of_request = f"The summariser “{summariser.name}” failed with {type(error).__name__}.", False, False
-        self._note(summariser, request, refused=words)
-        raise NoSummaryError(Outcome.FAILED, "summariser_failed", words, is_final=is_final, is_of_request=is_of_request)
-
-    def _note(self, summariser: Summariser, request: SummaryRequest, *, refused: str, answer: SummaryAnswer | None = None) -> None:
-        self.tried.append(
-            SummariserTry(
-                summariser=summariser.name,
-                chunk_index=request.chunk_index,
-                model=answer.model if answer else "",
-                usage=answer.usage if answer else None,
-                cost_usd=answer.cost_usd if answer else None,
-                refused=refused,
-            )
         )

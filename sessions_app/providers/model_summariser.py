@@ -20,9 +20,14 @@ FIRST_PAUSE_S = 2.0
 FILLED, FILLED_AGAIN = 0.9, 0.5
 """How much of a window is used by estimate; and how much after its provider found that too long: then it is another window."""
 
+BUSY = frozenset({Refusal.RATE_LIMITED, Refusal.OVERLOADED})
+
 
 class ModelSummariser:
-    """One model of one provider. The window is the model's, in tokens; `timeout_s` says how long a call of so many chunks may take."""
+    """One model of one provider. The window is the model's, in tokens; `timeout_s` says how long a call of so many chunks may take.
+
+    It keeps nothing from one call to the next, so that calls may be made side by side.
+    """
 
     is_model = True
 
@@ -34,19 +39,16 @@ class ModelSummariser:
         self._model = model
         self._make_client = make_client
         self._timeout_s = timeout_s
-        self._pause_s = 0.0
-        self._filled = FILLED
 
     def summarise(self, request: SummaryRequest, should_stop: ShouldStop) -> SummaryAnswer:
-        """Asks once. Raises `SummariserFailed` and `Stopped`; the pause before a second attempt is taken here."""
-        if request.attempt > 1:
-            pause(min(self._pause_s, self._timeout_s(request.chunk_count)), should_stop)
-        self._pause_s = 0.0
+        """Asks once. Raises `SummariserFailed` and `Stopped`; the pause that the request wants is taken here."""
+        pause(min(request.after_s, self._timeout_s(request.chunk_count)), should_stop)
         timeout_s = self._timeout_s(request.chunk_count)
         if not timeout_s:
             raise SummariserFailed("no time is left for it.", is_final=True)
         request = msgspec.structs.replace(request, max_tokens=min(request.max_tokens, answer_limit(self._model) or request.max_tokens))
-        prompt = prompts.fitting(request, int(self.window * self._filled) - request.max_tokens)
+        filled = FILLED_AGAIN if request.is_shortened else FILLED
+        prompt = prompts.fitting(request, int(self.window * filled) - request.max_tokens)
         if prompt is None:
             raise SummariserFailed("what it would have to read is longer than its window.", is_final=True, is_of_request=True)
         wanted = ModelRequest(
@@ -58,12 +60,15 @@ class ModelSummariser:
         try:
             answer = call(lambda: self._make_client(timeout_s), wanted, should_stop=should_stop, timeout_s=timeout_s)
         except ModelRefused as refused:
-            self._pause_s = refused.retry_after_s or (FIRST_PAUSE_S if refused.refusal.may_pass else 0.0)
-            is_final = refused.refusal in _FINAL or refused.is_late  # to wait as long once more is what the next one's time is for
             is_overflow = refused.refusal is Refusal.OVERFLOW
-            if is_overflow:
-                is_final, self._filled = self._filled == FILLED_AGAIN, FILLED_AGAIN
-            raise SummariserFailed(f"{refused}.", is_final=is_final, is_of_request=is_overflow) from refused
+            raise SummariserFailed(
+                f"{refused}.",
+                # To wait as long once more is what the next one's time is for.
+                is_final=refused.refusal in _FINAL or refused.is_late or (is_overflow and request.is_shortened),
+                is_of_request=is_overflow,
+                is_busy=refused.refusal in BUSY,
+                retry_after_s=refused.retry_after_s or (FIRST_PAUSE_S if refused.refusal.may_pass else 0.0),
+            ) from refused
         except ImportError as error:
             raise SummariserFailed("its client is not installed (requirements-models.lock).", is_final=True) from error
         if answer.stop is StopReason.FILTERED:

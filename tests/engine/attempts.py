@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import msgspec
 
 from sessions_app.engine import counting
+from sessions_app.engine.asking import Crew
 from sessions_app.engine.entries import Checkpoint, Entry
 from sessions_app.engine.extractive import ExtractiveSummariser
 from sessions_app.engine.policy import Policy
@@ -43,6 +44,7 @@ def attempt(
     fallbacks: Sequence[Summariser] = (),
     boundary: int | None = None,
     should_stop=lambda: None,
+    crew: Crew | None = None,
 ) -> Attempt:
     """One attempt to its end."""
     shapes = [shape_of(entry) for entry in entries]
@@ -60,6 +62,7 @@ def attempt(
         instructions=instructions,
         force=force,
         boundary=boundary,
+        crew=crew,
     )
     steps = run(task, should_stop=should_stop)
     taken: list[Step] = []

@@ -79,12 +79,12 @@ def test_a_provider_that_finds_it_too_long_all_the_same_is_asked_once_more_with_
     with pytest.raises(SummariserFailed) as failed:
         chosen.summarise(SummaryRequest(entries=entries, max_tokens=900), lambda: None)
     assert not failed.value.is_final
-    assert chosen.summarise(SummaryRequest(entries=entries, max_tokens=900, attempt=2), lambda: None).text == SUMMARY
+    assert chosen.summarise(SummaryRequest(entries=entries, max_tokens=900, is_shortened=True), lambda: None).text == SUMMARY
     first, second = map(sent, server.prompts)
     assert second <= WINDOW // 2 < first
     server.script(refuse(400, "prompt is too long: 21000 tokens > 8192 maximum"))
     with pytest.raises(SummariserFailed) as failed:
-        chosen.summarise(SummaryRequest(entries=entries, max_tokens=900, attempt=2), lambda: None)
+        chosen.summarise(SummaryRequest(entries=entries, max_tokens=900, is_shortened=True), lambda: None)
     assert failed.value.is_final
 
 

@@ -45,7 +45,9 @@ def test_a_process_without_a_worker_takes_nothing_from_those_who_have_one(suppor
     other = waiting(support_actor)
     make_idle(other)
     queued.clear()
-    assert "queued" not in (told := run("sweep")[0]) and "started" not in told
+    told = run("sweep")[0]
+    assert "queued" not in told
+    assert "started" not in told
     assert (queued, fresh(other).status) == ([], Status.WAITING_FOR_IDLE)
     report = sweeper.sweep()
     assert (report.requeued, report.started, len(queued)) == (1, 1, 2)

@@ -7,6 +7,7 @@ from sessions_app.engine.run import Task
 from sessions_app.engine.shapes import EntryShape
 from sessions_app.engine.terms import Trigger
 from sessions_app.models import Compaction
+from sessions_app.providers.crew import ThreadCrew
 from sessions_app.providers.registry import summarisers_for
 from sessions_app.selectors import plans
 from sessions_app.services.compactions.commit import InForce
@@ -35,5 +36,6 @@ def task_of(compaction: Compaction, shapes: Sequence[EntryShape], policy: Policy
         instructions=compaction.instructions,
         force=compaction.force,
         boundary=compaction.boundary_index,
+        crew=ThreadCrew(),
         calibration=plans.calibration_of(session),
     )
