@@ -1,5 +1,7 @@
-"""Inputs of the pages about accounts: passwords and users."""
+"""Inputs of the pages about accounts: passwords, users and access tokens."""
 
+from collections.abc import Iterable
+from datetime import timedelta
 from typing import Any
 
 from django import forms
@@ -7,8 +9,10 @@ from django.contrib.auth import authenticate
 from django.contrib.auth.models import User
 from django.core.exceptions import ValidationError
 from django.http import HttpRequest
+from django.utils import timezone
 
-from sessions_app.permissions import ROLE_BY_GROUP
+from sessions_app.permissions import ROLE_BY_GROUP, Scope
+from sessions_app.services.tokens import MAX_NAME_CHARS
 
 ROLES = [(role, role) for role in reversed(ROLE_BY_GROUP.values())]
 _WITHOUT = "Nothing was changed."
@@ -74,3 +78,42 @@ class LockForm(forms.Form):
     """Whose lock to lift."""
 
     key = forms.CharField(max_length=255)
+
+
+class TokenForm(forms.Form):
+    """A new access token: what it is for, in whose name, for what and how long."""
+
+    name = forms.CharField(
+        max_length=MAX_NAME_CHARS,
+        error_messages={"required": "A token needs a name. No token was made."},
+        widget=forms.TextInput(attrs={"class": "input", "autocomplete": "off", "spellcheck": "false"}),
+    )
+    user = forms.ChoiceField(
+        label="Acts for",
+        error_messages={"invalid_choice": "There is no active user “%(value)s” with a role. No token was made."},
+        widget=forms.Select(attrs={"class": "input"}),
+    )
+    scopes = forms.MultipleChoiceField(
+        choices=[(scope.value, scope.value) for scope in Scope],
+        error_messages={
+            "required": "A token has at least one scope. No token was made.",
+            "invalid_choice": "There is no scope “%(value)s”. No token was made.",
+        },
+        widget=forms.CheckboxSelectMultiple,
+    )
+    days = forms.TypedChoiceField(
+        label="Ends",
+        coerce=int,
+        choices=[("7", "in 7 days"), ("30", "in 30 days"), ("90", "in 90 days"), ("365", "in a year"), ("0", "never")],
+        widget=forms.Select(attrs={"class": "input"}),
+    )
+
+    def __init__(self, data: Any = None, *, owners: Iterable[str], initial: dict[str, Any]) -> None:
+        super().__init__(data, initial={"scopes": ["read"], "days": "90"} | initial)
+        self.fields["user"].choices = [(owner, owner) for owner in owners]  # type: ignore[attr-defined]
+
+    def wanted(self) -> dict[str, Any]:
+        """As the service takes it. Call `is_valid` first."""
+        data = self.cleaned_data
+        expires_at = timezone.now() + timedelta(days=data["days"]) if data["days"] else None
+        return {"name": data["name"], "owner": data["user"], "scopes": data["scopes"], "expires_at": expires_at}

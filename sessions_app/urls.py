@@ -2,6 +2,7 @@
 
 from django.urls import include, path
 
+from sessions_app.api.docs import api_docs
 from sessions_app.api.root import urlpatterns as api_urls
 from sessions_app.views import (
     accounts,
@@ -24,6 +25,7 @@ from sessions_app.views import (
     search,
     sessions,
     styleguide,
+    tokens,
     turns,
     users,
 )
@@ -105,6 +107,8 @@ urlpatterns = [
     path("sign-out/", accounts.sign_out, name="sign-out"),
     path("password/", accounts.password_change, name="password-change"),
     path("users/", include(user_urls)),
+    path("tokens/", tokens.token_list, name="token-list"),
+    path("tokens/<uuid:token_id>/revoke/", tokens.token_revoke, name="token-revoke"),
     path("search/", search.search, name="search"),
     path("sessions/new/", turns.session_create, name="session-create"),
     path("sessions/<uuid:session_id>/", include(session_urls)),
@@ -118,6 +122,7 @@ urlpatterns = [
     path("runners/", include(runner_urls)),
     path("audit/", include(audit_urls)),
     path("styleguide/", styleguide.styleguide, name="styleguide"),
+    path("v1/docs", api_docs, name="api-docs"),
     path("v1/", include((api_urls, "api"))),
     path("healthz", health.health, name="health"),
     path("readyz", health.ready, name="ready"),
