@@ -57,7 +57,8 @@ class Command(ConsoleCommand):
         if not options["name"]:
             raise CommandFailure(f"Which runner? runners {verb} NAME. Nothing was done.", Exit.USAGE, field="name")
         if verb == ADD:
-            return self._add(options)
+            self._test(self._add(options))
+            return None
         runner = runner_named(options["name"])
         if runner is None:
             raise CommandFailure(f"There is no runner {options['name'][:80]!r}. Nothing was done.", Exit.NOT_FOUND, field="name")
@@ -66,7 +67,8 @@ class Command(ConsoleCommand):
             self._show({"object": "runner", "name": runner.name, "removed": True, "unbound": bound}, f"Removed {runner.name}.")
             return None
         if verb == CHANGE:
-            runner = self._change(runner, options)
+            self._test(self._change(runner, options))
+            return None
         return self._test(runner)
 
     def _list(self) -> None:
@@ -78,11 +80,11 @@ class Command(ConsoleCommand):
         else:
             self.out.note("There is no runner. Add one: runners add NAME --url URL")
 
-    def _add(self, options: Mapping[str, Any]) -> Exit | None:
+    def _add(self, options: Mapping[str, Any]) -> Runner:
         if not options["url"]:
             raise CommandFailure("Where is it? runners add NAME --url URL. Nothing was done.", Exit.USAGE, field="url")
         variable = options["credential"] or ""
-        return self._test(table.add(actor=self.actor, name=options["name"], base_url=options["url"], credential_variable=variable))
+        return table.add(actor=self.actor, name=options["name"], base_url=options["url"], credential_variable=variable)
 
     def _change(self, runner: Runner, options: Mapping[str, Any]) -> Runner:
         return table.change(
@@ -94,6 +96,7 @@ class Command(ConsoleCommand):
         )
 
     def _test(self, runner: Runner) -> Exit | None:
+        """Asks it, and tells what that came to. Added or changed it is in any case; only a test ends by its answer."""
         report = table.test(actor=self.actor, runner=runner)
         row = runner_row(runner.pk)
         assert row is not None
