@@ -92,3 +92,22 @@ def test_what_needs_a_key_is_left_to_a_server_that_lives(support_actor, queued, 
     monkeypatch.delenv("ANTHROPIC_API_KEY")
     WorkerHeartbeat.objects.update(at=Now() - timedelta(minutes=2))
     assert following.runs_here(attempt)
+
+
+def test_a_command_leaves_it_to_the_server_and_takes_it_over_when_that_is_gone(support_actor, queued, monkeypatch):
+    for name in ("ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+    session = long_session()
+    set_policy(session, summarisers=["anthropic:claude-haiku-4-5", "extractive"])
+    heartbeats.beat("up", ["compactions"])
+    looks = iter(range(100))
+
+    def die_after_some_looks(_seconds: float) -> None:
+        assert Compaction.objects.get(session=session).status == Status.REQUESTED or next(looks) > 3
+        if next(looks) > 3:
+            heartbeats.end("up")
+
+    monkeypatch.setattr("sessions_app.management.commands.compact.pause", die_after_some_looks)
+    out, err, _ = run("compact", session.pk)
+    assert "No key for anthropic:claude-haiku-4-5 is set here, so the server runs it." in err
+    assert out.startswith("#1 committed")

@@ -5,14 +5,14 @@ import signal
 import threading
 import time
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from django.conf import settings
 from django.core.management.base import CommandParser
 from django.db import connection
 
+from sessions_app import queue
 from sessions_app.engine.terms import Outcome, Profile, Status
 from sessions_app.management.arguments import count
 from sessions_app.management.base import SessionCommand
@@ -22,7 +22,7 @@ from sessions_app.models import Compaction
 from sessions_app.permissions import Action
 from sessions_app.selectors.compaction_panel import panel_of
 from sessions_app.selectors.session_page import current_chunk
-from sessions_app.services import sweeper
+from sessions_app.services.compactions import following
 from sessions_app.services.compactions.cancel import cancel
 from sessions_app.services.compactions.request import CONSOLE, RUNNER, RequestAnswer, request
 from sessions_app.services.compactions.run import run_compaction
@@ -31,9 +31,6 @@ LOOK_S = 0.25
 SWEEP_S = 5
 UNCLAIMED_S = 10
 """After so long, somebody is told that no worker has taken the attempt."""
-
-ONE_PROCESS_BROKER = "memory://"
-"""With this broker, what one process queues no other one gets."""
 
 IDLE, NOW = "idle", "now"
 ENDS = {Status.COMPLETED: Exit.OK, Status.DRAFTED: Exit.OK, Status.SKIPPED: Exit.NOTHING_TO_DO, Status.CANCELLED: Exit.CANCELLED}
@@ -99,23 +96,17 @@ class Command(SessionCommand):
 
     def _follow(self, compaction: Compaction, *, is_silent: bool = False) -> None:
         """Tells the progress of the attempt until it has ended. Runs it here where no worker would get it from the queue."""
-        runs_here = settings.CELERY_BROKER_URL.startswith(ONE_PROCESS_BROKER)
         worker: threading.Thread | None = None
-        said, begun = "", time.monotonic()
-        swept, is_warned = begun, False
+        patience, said = _Patience(self.out.note), ""
         while True:
             compaction.refresh_from_db()
             if not compaction.is_open:
                 break
-            if compaction.status == Status.REQUESTED and worker is None and runs_here:
+            if worker is None and compaction.status == Status.REQUESTED and following.runs_here(compaction):
                 worker = threading.Thread(target=_run, args=(compaction.pk,), daemon=True)
                 worker.start()
-            if compaction.status == Status.WAITING_FOR_IDLE and time.monotonic() - swept >= SWEEP_S:
-                sweeper.sweep()
-                swept = time.monotonic()
-            if compaction.status == Status.REQUESTED and not is_warned and not runs_here and time.monotonic() - begun >= UNCLAIMED_S:
-                is_warned = True
-                self.out.note(f"No worker has taken {compaction} yet. Is one running? Ctrl-C cancels it.")
+            elif worker is None and compaction.status != Status.RUNNING:
+                patience.look(compaction)
             if (news := _progress(compaction)) != said and not is_silent:
                 said = news
                 self.out.note(said, **_progress_facts(compaction))
@@ -134,6 +125,33 @@ class Command(SessionCommand):
             sentence = compaction.explanation or f"It ended as {_words(compaction)}. Nothing was changed."
             raise CommandFailure(sentence, Exit.FAILED, code=compaction.outcome or compaction.status)
         return end
+
+
+class _Patience:
+    """What is done, and said, while nobody runs the attempt."""
+
+    def __init__(self, note: Callable[[str], None]) -> None:
+        self._note = note
+        self._swept = self._requested = time.monotonic()
+        self._is_told = False
+
+    def look(self, compaction: Compaction) -> None:
+        now = time.monotonic()
+        if compaction.status == Status.WAITING_FOR_IDLE:
+            self._requested = now
+            if now - self._swept >= SWEEP_S:
+                following.let_begin(compaction)
+                self._swept = now
+        elif not self._is_told and (sentence := self._sentence(compaction, now)):
+            self._is_told = True
+            self._note(sentence)
+
+    def _sentence(self, compaction: Compaction, now: float) -> str:
+        if not queue.is_shared():
+            return f"No key for {', '.join(following.lacking(compaction))} is set here, so the server runs it."
+        if now - self._requested >= UNCLAIMED_S:
+            return f"No worker has taken {compaction} yet. Is one running? Ctrl-C cancels it."
+        return ""
 
 
 def result_shape(answer: RequestAnswer) -> Shape:

@@ -8,17 +8,19 @@ import uuid
 from collections.abc import Mapping
 from typing import Any
 
-from django.conf import settings
 from django.core.management.base import CommandParser
 from django.db import connection
 
+from sessions_app import queue
 from sessions_app.management.base import SessionCommand
-from sessions_app.management.commands.compact import ONE_PROCESS_BROKER, interrupted_by_signals
+from sessions_app.management.commands.compact import interrupted_by_signals
 from sessions_app.management.exits import CommandFailure, Exit
 from sessions_app.management.output import plain_text
 from sessions_app.models import Session, Turn, TurnStatus
 from sessions_app.permissions import Action
+from sessions_app.providers.registry import is_usable
 from sessions_app.selectors.turn_panel import answer_of
+from sessions_app.services.compactions import following
 from sessions_app.services.turns.run import run_turn
 from sessions_app.services.turns.send import MAX_MESSAGE_CHARS, TurnRefused, interrupt, send, withdraw
 
@@ -65,7 +67,8 @@ class Command(SessionCommand):
 
     def _follow(self, turn: Turn, *, is_silent: bool = False) -> None:
         """Writes what comes until the turn has ended. Runs what is queued here where no worker would get it."""
-        runs_here = settings.CELERY_BROKER_URL.startswith(ONE_PROCESS_BROKER)
+        provider = f"{self.session.provider}:"
+        runs_here = not queue.is_shared() and (is_usable(provider) or not following.is_taken_by_server("turns"))
         worker: threading.Thread | None = None
         told = 0
         while turn.is_open:

@@ -14,8 +14,6 @@ from sessions_app.services.compactions.request import start_waiting
 LIVING = timedelta(seconds=30)
 """A server gives a sign of life every ten seconds."""
 
-_QUEUE = "compactions"
-
 
 def let_begin(compaction: Compaction) -> None:
     """Looks whether the session of a waiting attempt is idle by now, and lets it begin then. Leaves what others wait for to servers."""
@@ -33,7 +31,7 @@ def runs_here(compaction: Compaction) -> bool:
     """
     if queue.is_shared():
         return False
-    return not (lacking(compaction) and _is_server_there())
+    return not (lacking(compaction) and is_taken_by_server("compactions"))
 
 
 def lacking(compaction: Compaction) -> tuple[str, ...]:
@@ -42,6 +40,7 @@ def lacking(compaction: Compaction) -> tuple[str, ...]:
     return tuple(name for name in names if not is_usable(name))
 
 
-def _is_server_there() -> bool:
+def is_taken_by_server(queue_name: str) -> bool:
+    """Whether a server lives that takes from this queue."""
     living = WorkerHeartbeat.objects.filter(at__gt=Now() - LIVING)
-    return any(_QUEUE in queues for queues in living.values_list("queues", flat=True))
+    return any(queue_name in queues for queues in living.values_list("queues", flat=True))
