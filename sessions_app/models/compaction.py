@@ -87,7 +87,14 @@ class Compaction(models.Model):
             models.UniqueConstraint(fields=["session", "generation"], name="compaction_generation", condition=Q(generation__isnull=False)),
             models.UniqueConstraint(fields=["session"], name="compaction_single_flight", condition=Q(status__in=sorted(OPEN_STATUSES))),
         ]
-        indexes = [models.Index(fields=["status"], name="compaction_open", condition=Q(status__in=sorted(OPEN_STATUSES)))]
+        indexes = [
+            models.Index(fields=["status"], name="compaction_open", condition=Q(status__in=sorted(OPEN_STATUSES))),
+            models.Index(
+                fields=["session", "divider_index"],
+                name="compaction_by_divider",
+                condition=Q(lineage=Lineage.CONSOLE.value, generation__isnull=False),
+            ),
+        ]
 
     def __str__(self) -> str:
         return f"#{self.generation}" if self.generation else f"a{self.attempt}"

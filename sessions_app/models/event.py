@@ -94,6 +94,8 @@ class Event(models.Model):
             models.Index(fields=["result", "at"], name="event_by_result", condition=models.Q(result__gt="allowed")),
             models.Index(fields=["request_id", "at"], name="event_by_request", condition=models.Q(request_id__gt="")),
             models.Index(fields=["gesture_id", "at"], name="event_by_gesture", condition=models.Q(gesture_id__gt="")),
+            # The last revert of a session before some entry, among all that its stream holds.
+            models.Index(fields=["stream", "seq"], name="event_reverts", condition=models.Q(type="compaction.reverted")),
         ]
 
     def __str__(self) -> str:

@@ -4,6 +4,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import msgspec
+from django.db.models import IntegerField
+from django.db.models.fields.json import KeyTextTransform
+from django.db.models.functions import Cast
 
 from sessions_app.engine.entries import Checkpoint
 from sessions_app.engine.overrides import Overrides
@@ -49,7 +52,7 @@ class ChosenView:
 def chosen_view(session: Session, *, context: Lineage | None = None, generation: int | None = None, at: int | None = None) -> ChosenView:
     """The view of a context as it is now, of a generation (0: none), or as it was when entry `at` was the newest.
 
-    A few queries, and one over the events of compactions for `at`. Raises `LookupError` for a generation or an entry that there is not.
+    A few queries. Raises `LookupError` for a generation or an entry that there is not.
     """
     if at is not None:
         return _view_at(session, context, at)
@@ -97,28 +100,17 @@ def _view_at(session: Session, context: Lineage | None, at: int) -> ChosenView:
 
 
 def _console_at(session: Session, at: int) -> Compaction | None:
-    """The checkpoint of this console that was in force when an entry was the newest, as the session's events tell it."""
+    """The checkpoint of this console that was in force when an entry was the newest. Two rows, each found by an index of its own.
+
+    Checkpoints put their divider at the end of the history, and reverts say how long it was: whichever came later, counted
+    so, decided. A revert that came at once after a checkpoint saw its divider already.
+    """
     columns = ("session", "generation", "lineage", "divider_index")
-    checkpoints = Compaction.objects.filter(session=session, generation__isnull=False).only(*columns).in_bulk()
-    told = (EventType.COMPACTION_PERSISTED, EventType.COMPACTION_REVERTED, EventType.ENTRIES_APPENDED)
-    events = Event.objects.filter(stream=session_stream(session.pk), type__in=told).order_by("seq")
-    in_force: Compaction | None = None
-    for kind, compaction_id, payload in events.values_list("type", "compaction_id", "payload").iterator():
-        checkpoint = checkpoints.get(compaction_id)
-        if kind == EventType.ENTRIES_APPENDED:
-            if _number(payload, "first") > at:
-                break
-        elif kind == EventType.COMPACTION_REVERTED:
-            if _number(payload, "entry_count") > at + 1:
-                break
-            in_force = checkpoint
-        elif checkpoint is not None and checkpoint.lineage == Lineage.CONSOLE:
-            if checkpoint.divider_index is not None and checkpoint.divider_index > at:
-                break
-            in_force = checkpoint
-    return in_force if in_force is not None and in_force.lineage == Lineage.CONSOLE else None
-
-
-def _number(payload: object, name: str) -> int:
-    number = payload.get(name, 0) if isinstance(payload, dict) else 0
-    return number if isinstance(number, int) else 0
+    checkpoints = Compaction.objects.filter(session=session, generation__isnull=False).only(*columns)
+    last = checkpoints.filter(lineage=Lineage.CONSOLE, divider_index__lte=at).order_by("-divider_index").first()
+    length = Cast(KeyTextTransform("entry_count", "payload"), IntegerField())
+    reverts = Event.objects.filter(stream=session_stream(session.pk), type=EventType.COMPACTION_REVERTED).annotate(length=length)
+    revert = reverts.filter(length__lte=at + 1).order_by("-seq").values_list("length", "compaction_id").first()
+    if revert is None or (last is not None and last.divider_index is not None and revert[0] <= last.divider_index):
+        return last
+    return checkpoints.filter(pk=revert[1], lineage=Lineage.CONSOLE).first() if revert[1] else None
