@@ -40,7 +40,7 @@ def check_data_directory(folder: Path) -> None:
 
 def port_number(text: str) -> int:
     """A TCP port. Raises `CommandError` when the text is none."""
-    if not (text.isdecimal() and 0 < int(text) < 65_536):
+    if not (text.isascii() and text.isdecimal() and 0 < int(text) < 65_536):
         raise CommandError(f"{text!r} is no port: ports are numbers from 1 to 65535. Nothing was started.")
     return int(text)
 

@@ -2,11 +2,15 @@
 
 import os
 import re
+import sqlite3
+from contextlib import closing
 from types import SimpleNamespace
 from urllib.parse import urlsplit
 
 import pytest
+from django.core.management import CommandError
 from django.db import DataError, OperationalError, ProgrammingError, connection
+from django.db.backends.sqlite3.base import DatabaseWrapper
 
 from sessions_app.management import preflight
 from tests.management.commands import shell
@@ -36,6 +40,21 @@ def test_a_file_that_is_no_database_is_told_by_migrate_as_well(tmp_path):
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.count("\n") == 1
     assert "cannot be used (file is not a database)" in done.stderr
+
+
+@pytest.mark.django_db  # no other connection is opened otherwise
+def test_one_that_another_program_holds_is_told_and_no_copy_is_asked_for(tmp_path, monkeypatch):
+    path = tmp_path / "palimpsest.sqlite3"
+    with closing(sqlite3.connect(path, isolation_level=None)) as held:
+        held.execute("CREATE TABLE held (id)")
+        held.execute("BEGIN EXCLUSIVE")
+        own = DatabaseWrapper(connection.settings_dict | {"NAME": str(path), "OPTIONS": {"timeout": 0.1}}, "default")
+        monkeypatch.setattr(preflight, "connection", own)
+        with pytest.raises(CommandError) as refused:
+            preflight.prepare_database()
+        own.close()
+    assert "cannot be used (database is locked). Nothing was changed. Stop the program that holds it" in str(refused.value)
+    assert "copy" not in str(refused.value)
 
 
 def test_who_asks_for_a_traceback_gets_it(tmp_path):

@@ -14,6 +14,9 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from django.core.management import CommandError
+
+from sessions_app.management.preflight import port_number
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 PATIENCE_S = 150
@@ -185,16 +188,6 @@ def test_a_file_in_place_of_the_data_directory_is_one_sentence(tmp_path):
     assert "cannot be written" in fails("--port", free_port(), "--data-dir", tmp_path / "file")
 
 
-@pytest.mark.slow
-def test_a_database_that_somebody_holds_is_one_sentence_that_does_not_ask_for_a_copy(tmp_path):
-    with closing(sqlite3.connect(tmp_path / "palimpsest.sqlite3", isolation_level=None)) as database:
-        database.execute("CREATE TABLE held (id)")
-        database.execute("BEGIN EXCLUSIVE")
-        said = fails("--port", free_port(), "--data-dir", tmp_path)
-    assert "is locked" in said
-    assert "copy" not in said
-
-
 def test_commands_say_in_one_sentence_that_there_is_no_database_or_that_it_is_none(tmp_path):
     def run(folder: Path) -> subprocess.CompletedProcess[str]:
         arguments, environment = command("verify_events", DATA_DIR=folder)
@@ -227,9 +220,14 @@ def test_a_file_that_is_no_database_is_one_sentence(tmp_path):
     assert "cannot be used" in fails("--port", free_port(), "--data-dir", tmp_path)
 
 
-@pytest.mark.parametrize("port", ["0", "70000", "http", "-1"])
-def test_a_port_that_is_none_is_refused_in_words(tmp_path, port):
-    assert "is no port" in fails("--data-dir", tmp_path, f"--port={port}")
+def test_a_port_that_is_none_is_refused_in_words(tmp_path):
+    assert "is no port" in fails("--data-dir", tmp_path, "--port=-1")
+
+
+@pytest.mark.parametrize("port", ["0", "70000", "http", "-1", "", "８０００", "8000.0"])
+def test_ports_are_numbers_from_1_to_65535(port):
+    with pytest.raises(CommandError, match=r"is no port: ports are numbers from 1 to 65535\. Nothing was started\."):
+        port_number(port)
 
 
 def test_an_address_that_is_not_this_machines_is_one_sentence(tmp_path):
