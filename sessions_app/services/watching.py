@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import structlog
-from django.db import DatabaseError, connection
+from django.db import DatabaseError, InterfaceError, connection
 from django.db.models import Q
 
 from sessions_app.events import log
@@ -18,7 +18,8 @@ from sessions_app.events.types import EventType
 from sessions_app.models import ImportRun, ImportState, Session, SessionKind, SessionRelation
 from sessions_app.permissions import Action, require
 from sessions_app.services.imports import cancel_import, import_paths
-from sessions_app.services.imports.outcomes import SourceOutcome, SourceState
+from sessions_app.services.imports.database_place import DatabaseGoneError, DatabasePlace
+from sessions_app.services.imports.outcomes import SourceOutcome, SourceState, database_trouble
 from sessions_app.services.imports.runs import IMPORTS_STREAM
 from sessions_app.services.imports.sources import path_of
 from sessions_app.services.watched_files import WatchedFiles
@@ -31,6 +32,9 @@ RESCAN_S = 30.0
 
 SETTLED_S = 2.0
 """After so long the file system is sure to tell of changes; what was written until then is looked for."""
+
+TROUBLE_S = 5.0
+"""What the database could not take is tried again after so long."""
 
 WORKERS = ("small", "large")
 STOP_S = 10.0
@@ -70,6 +74,9 @@ class Watch:
         self._status = WatchStatus()
         self._telling = threading.Lock()
         self._first_run: ImportRun | None = None
+        self._place = DatabasePlace()
+        self._gone: DatabaseGoneError | None = None
+        self._trouble = ""  # of the database, as it was told last
 
     @property
     def polled(self) -> list[Path]:
@@ -81,7 +88,7 @@ class Watch:
         self._stop.set()
 
     def run(self) -> None:
-        """Takes in what is there, then what comes, until `stop`."""
+        """Takes in what is there, then what comes, until `stop`. Raises `DatabaseGoneError` when that can't be stored any more."""
         self._log(EventType.WATCH_STARTED)
         seen = session_files(self._folders)
         self._note(files=len(seen))
@@ -100,11 +107,15 @@ class Watch:
         finally:
             self._stop.set()
             self._turns.close()
-            self._cancel_first_pass()
+            if self._gone is None:
+                self._cancel_first_pass()
             for thread in (*threads, *observers):
                 thread.join(STOP_S)
-            self._log(EventType.WATCH_STOPPED)
+            if self._gone is None:
+                self._log(EventType.WATCH_STOPPED)
             connection.close()
+        if self._gone is not None:
+            raise self._gone
 
     def _first_pass(self) -> None:
         try:
@@ -134,6 +145,7 @@ class Watch:
 
     def _rescan(self, seen: dict[Path, tuple[int, int]]) -> dict[Path, tuple[int, int]]:
         """Takes what no notice told of."""
+        self._look_for_database()
         now = session_files(self._folders)
         self._changed([path for path, state in now.items() if seen.get(path) != state])
         self._files.forget(seen.keys() - now.keys())
@@ -150,15 +162,36 @@ class Watch:
     def _bring_up(self, path: Path) -> None:
         again_s = None
         try:
+            self._look_for_database()
             outcome, again_s = self._files.bring_up(path)
-            if outcome is not None:
+            if outcome is not None and outcome.trouble:
+                again_s = self._wait(outcome.trouble)
+            elif outcome is not None:
+                self._trouble = ""
                 self._take(outcome)
-        except Exception as error:  # a broken file, or a database that is busy: the others go on, and it comes again
-            logger.warning("watched_file_failed", error=type(error).__name__, exc_info=not isinstance(error, DatabaseError | OSError))
+        except (DatabaseError, InterfaceError) as error:
+            again_s = self._wait(database_trouble(error))
+            connection.close()
+        except Exception as error:  # a broken file: the others go on, and it comes again when it changes
+            logger.warning("watched_file_failed", error=type(error).__name__, exc_info=not isinstance(error, OSError))
             self._note(problem=f"{path}: it could not be read ({type(error).__name__}). The other files are followed on.", failures=1)
             connection.close()
         finally:
             self._turns.done(path, again_s)
+
+    def _wait(self, trouble: str) -> float:
+        """Says once what is the matter with the database, and answers when to try again."""
+        if trouble != self._trouble:
+            self._trouble = trouble
+            self._note(problem=f"{trouble} What is new is not taken in yet, and tried again every {TROUBLE_S:.0f} seconds.")
+        return TROUBLE_S
+
+    def _look_for_database(self) -> None:
+        try:
+            self._place.check()
+        except DatabaseGoneError as error:
+            self._gone = error
+            self._stop.set()
 
     def _take(self, outcome: SourceOutcome) -> None:
         if outcome.state is SourceState.FAILED and not outcome.may_retry:

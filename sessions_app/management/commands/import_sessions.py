@@ -61,10 +61,22 @@ def _report(out: Output, run: ImportRun, *, is_quiet: bool) -> None:
         elif not is_quiet and outcome["state"] not in {"unchanged", "skipped"}:
             out.write(f"{_line(outcome)}\n")
             out.write("".join(f"{'':9}  {plain_line(note)}\n" for note in outcome.get("notes", [])))
+    for why, names in _skipped(run.files).items() if not is_quiet else ():
+        others = f" and {len(names) - 1:,} more" if len(names) > 1 else ""
+        out.write(f"skipped    {plain_line(names[0])}{others}: {plain_line(why)}\n")
     if (unlisted := run.counts.get("sources", 0) - len(run.files)) > 0 and not is_quiet:
         failed = run.counts.get("sources_failed", 0) - sum(outcome["state"] == "failed" for outcome in run.files)
         out.write(f"{unlisted:,} more not listed{f', {failed:,} of which failed' if failed else ''}.\n")
     out.line(_summary(run.counts))
+
+
+def _skipped(files: list[dict[str, Any]]) -> dict[str, list[str]]:
+    """Why files of folders were left out → which: hundreds of them may have the same reason."""
+    found: dict[str, list[str]] = {}
+    for outcome in files:
+        if outcome["state"] == "skipped":
+            found.setdefault(outcome["error"], []).append(outcome["name"])
+    return found
 
 
 class _Progress:
@@ -106,7 +118,8 @@ def _from_stdin(folder: Path) -> str:
 
 
 def _line(outcome: dict[str, Any]) -> str:
-    said = [f"{outcome['state']:9}", f"{outcome.get('entries', 0):>7} entries"]
+    entries = outcome.get("entries", 0)
+    said = [f"{outcome['state']:9}", f"{entries:>7,} {'entry  ' if entries == 1 else 'entries'}"]
     for name, word in (("checkpoints", "compactions"), ("children", "side chains"), ("problems", "problems")):
         if outcome.get(name):
             said.append(f"{outcome[name]} {word if outcome[name] != 1 else word.removesuffix('s')}")

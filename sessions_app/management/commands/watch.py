@@ -11,6 +11,7 @@ from sessions_app.management.base import DatabaseCommand
 from sessions_app.management.exits import failure_of
 from sessions_app.management.output import plain_line
 from sessions_app.permissions import ActionRefused, NoAccess, command_actor
+from sessions_app.services.imports.database_place import DatabaseGoneError
 from sessions_app.services.watching import Watch, WatchStatus, check_folders
 
 
@@ -38,7 +39,10 @@ class Command(DatabaseCommand):
             names = ", ".join(map(str, watch.polled))
             self.stdout.write(f"Changes in {names} are looked for twice a second: the file system does not tell of them.")
         self.stdout.flush()
-        watch.run()
+        try:
+            watch.run()
+        except DatabaseGoneError as error:
+            raise CommandError(f"{error}\n{status.summary()}") from error
         self.stdout.write(status.summary())
 
 

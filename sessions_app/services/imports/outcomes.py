@@ -32,6 +32,7 @@ class SourceOutcome(msgspec.Struct, omit_defaults=True, kw_only=True):
     duplicates: int = 0
     error: str = ""
     may_retry: bool = False  # another import was at the same session: what failed may succeed when that one is done
+    trouble: str = ""  # of the database, which the source can do nothing for: what failed may succeed later
     notes: list[str] = []
 
 
@@ -53,12 +54,17 @@ class NoSessionError(ImportFailedError):
 
 def database_sentence(error: DatabaseError | InterfaceError) -> str:
     """What a failing database means for the person who imports."""
-    kept = "Complete batches are kept, hidden; repeat the import to go on from there."
+    first = " Free some space first." if "full" in str(error).lower() else ""
+    return f"{database_trouble(error)} Complete batches are kept, hidden; repeat the import to go on from there.{first}"
+
+
+def database_trouble(error: DatabaseError | InterfaceError) -> str:
+    """What is the matter with a failing database."""
     if "full" in str(error).lower():
-        return f"There is no space left for the database. {kept} Free some space first."
+        return "There is no space left for the database."
     if "locked" in str(error).lower():
-        return f"The database was busy for too long. {kept}"
-    return f"The database refused a write ({error}). {kept}"
+        return "The database was busy for too long."
+    return f"The database refused a write ({error})."
 
 
 def grown_note(left: int, *, what: str = "It") -> str:

@@ -21,6 +21,7 @@ from sessions_app.models import EventResult, ImportRun
 from sessions_app.models.import_run import ImportState
 from sessions_app.permissions import Action, require
 from sessions_app.services.imports import archives, sources
+from sessions_app.services.imports.database_place import DatabaseGoneError, DatabasePlace
 from sessions_app.services.imports.find import files_of
 from sessions_app.services.imports.mapping import MANY_FILES, unmapped
 from sessions_app.services.imports.outcomes import ImportFailedError, ImportStoppedError, SourceOutcome, SourceState
@@ -63,8 +64,9 @@ def import_paths(
         state=ImportState.RUNNING, requested_by=actor.name, name=", ".join(map(str, given))[:300], heartbeat_at=Now()
     )
     _tell(EventType.IMPORT_REQUESTED, actor, run)
+    job = _Run(run, actor, progress, may_spawn=may_spawn)
     begun(run)
-    return _Run(run, actor, progress, may_spawn=may_spawn).over_paths(given)
+    return job.over_paths(given)
 
 
 def request_upload(*, actor: Actor, upload: BinaryIO, name: str = "") -> ImportRun:
@@ -144,6 +146,7 @@ class _Run:
         self._reading: dict[str, int] = {}
         self._next_save = time.monotonic() + SAVE_INTERVAL
         self._is_cancelled = False
+        self._place, self._gone = DatabasePlace(), ""
 
     def over_paths(self, paths: list[Path]) -> ImportRun:
         for path in paths:
@@ -241,7 +244,7 @@ class _Run:
                 self._add(outcome)
         except ImportFailedError as error:
             self._add(SourceOutcome(name=self.run.name, state=SourceState.FAILED, error=str(error)))
-        if self.tally.count(SourceState.CANCELLED) and not self._is_cancelled:
+        if self.tally.count(SourceState.CANCELLED) and not (self._is_cancelled or self._gone):
             running = ImportRun.objects.filter(pk=self.run.pk, state=ImportState.RUNNING, cancel_requested=False)
             if running.update(state=ImportState.QUEUED, heartbeat_at=None):
                 return False
@@ -277,24 +280,34 @@ class _Run:
 
     def _asked_to_stop(self) -> bool:
         self._save_sometimes()
-        return self._is_cancelled or self.must_end()
+        return self._is_cancelled or bool(self._gone) or self.must_end()
 
     def _save_sometimes(self) -> None:
         now = time.monotonic()
         if now < self._next_save:
             return
         self._next_save = now + SAVE_INTERVAL
+        self._look_for_database()
         with contextlib.suppress(DatabaseError):  # a full or busy database: what is written next says so
             ImportRun.objects.filter(pk=self.run.pk).update(counts=self.counts | self._reading, heartbeat_at=Now())
             self._is_cancelled = ImportRun.objects.filter(pk=self.run.pk, cancel_requested=True).exists()
 
+    def _look_for_database(self) -> None:
+        try:
+            self._place.check()
+        except DatabaseGoneError as error:
+            self._gone = str(error)
+
     def _end(self) -> ImportRun:
         run, tally = self.run, self.tally
+        self._look_for_database()
+        if self._gone:
+            tally.add(SourceOutcome(name=run.name, state=SourceState.FAILED, error=self._gone))
         failed = tally.count(SourceState.FAILED)
         run.state = ImportState.FAILED if failed else ImportState.COMPLETED
-        if self._is_cancelled or tally.count(SourceState.CANCELLED):
+        if (self._is_cancelled or tally.count(SourceState.CANCELLED)) and not self._gone:
             run.state = ImportState.CANCELLED
-        run.error = tally.error if failed == tally.tried else ""
+        run.error = self._gone or (tally.error if failed == tally.tried else "")
         run.files, run.counts, run.finished_at = tally.listed(), self.counts, datetime.now(UTC)
         with contextlib.suppress(DatabaseError), transaction.atomic():  # a full disk: the caller still gets the outcomes
             run.save()

@@ -29,6 +29,7 @@ from sessions_app.services.imports.outcomes import (
     SourceOutcome,
     SourceState,
     database_sentence,
+    database_trouble,
     grown_note,
 )
 from sessions_app.services.imports.repeating import may_repeat
@@ -86,7 +87,7 @@ def import_source(
         text = "Another import of the same session is under way. Nothing of this one was kept; repeat it when the other is done."
         return SourceOutcome(name=label, state=SourceState.FAILED, error=text, may_retry=True)
     except (DatabaseError, InterfaceError) as error:
-        return SourceOutcome(name=label, state=SourceState.FAILED, error=database_sentence(error))
+        return SourceOutcome(name=label, state=SourceState.FAILED, error=database_sentence(error), trouble=database_trouble(error))
     except OSError as error:
         text = f"The file can't be read ({error.strerror or error}). Nothing was changed; check that it exists and may be read."
         return SourceOutcome(name=label, state=SourceState.FAILED, error=text)
