@@ -20,7 +20,7 @@ _SHARED: list[Any] = [
     structlog.processors.StackInfoRenderer(),
 ]
 QUIET = {"django.db.backends": "INFO"} | dict.fromkeys(
-    ("asyncio", "axes", "daphne", "celery", "kombu", "amqp", "httpx", "httpcore", "anthropic", "openai"), "WARNING"
+    ("asyncio", "axes", "daphne", "celery", "kombu", "amqp", "httpx2", "httpcore2", "anthropic", "openai"), "WARNING"
 )
 
 

@@ -4,7 +4,7 @@ import uuid
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
-from django.db.models import F
+from django.db.models import F, Q
 
 from sessions_app.engine.policy import Policy
 from sessions_app.engine.terms import OPEN_STATUSES, Lineage, Outcome, Phase, Status
@@ -81,6 +81,7 @@ class CompactionPanel:
     is_in_force: bool = True
     revert_to: int = 0  # the generation that was in force before; 0 for the whole history
     report: RetentionReport | None = None
+    waits_for: str = ""  # what the session's runner owes: its answer, or the report of an operation
 
     @property
     def is_draft(self) -> bool:
@@ -98,9 +99,13 @@ class CompactionPanel:
         return (self.until - self.since).total_seconds() if self.until else None
 
 
+_OURS = Q(lineage=Lineage.CONSOLE) | Q(forwarded_at__isnull=False)
+"""Attempts that were asked for here, also those that a runner carried out."""
+
+
 def panel(session_id: uuid.UUID | str) -> CompactionPanel | None:
     """The open attempt of a session, else the last that ended within the hour; one query over one session's attempts."""
-    attempts = Compaction.objects.filter(session_id=session_id, lineage=Lineage.CONSOLE).defer("summary", "policy", "mechanical_state")
+    attempts = Compaction.objects.filter(_OURS, session_id=session_id).defer("summary", "policy", "mechanical_state")
     attempts = attempts.select_related("parent").defer("parent__summary", "parent__policy", "parent__mechanical_state", "parent__retention")
     attempts = attempts.annotate(in_force=F("session__active_console_id"), heartbeat_s=F("policy__values__heartbeat_s"))
     last = attempts.order_by("-attempt").first()
@@ -151,9 +156,18 @@ def panel_of(compaction: Compaction) -> CompactionPanel:
         summariser=compaction.summariser,
         summary_source=compaction.summary_source,
         warnings=tuple(str(warning) for warning in compaction.warnings),
-        last_sign_at=compaction.heartbeat_at if compaction.status == Status.RUNNING else None,
+        waits_for=_waits_for(compaction),
+        last_sign_at=compaction.heartbeat_at if compaction.status == Status.RUNNING and not compaction.operation_id else None,
         silent_after_s=SIGNS_MISSED * (getattr(compaction, "heartbeat_s", None) or Policy().heartbeat_s),
     )
+
+
+def _waits_for(compaction: Compaction) -> str:
+    if compaction.status != Status.RUNNING or compaction.forwarded_at is None:
+        return ""
+    if compaction.operation_id:
+        return "report"
+    return "answer" if compaction.runner_answer is None else ""
 
 
 def tone_of(outcome: str) -> str:

@@ -8,6 +8,7 @@ from sessions_app.engine.terms import Scope, SkipReason, Status
 from sessions_app.models import Compaction, Session, SessionKind, SessionRelation, SessionStatus
 from sessions_app.selectors.agents import agent_name
 from sessions_app.selectors.followed import session_cursor
+from sessions_app.selectors.runners import RunnerLine, runner_line
 from sessions_app.selectors.verdicts import Evaluation, Resting, awaited, evaluation_of, resting_of
 
 WHOSE_CONTEXT = {
@@ -134,17 +135,19 @@ class SessionHeader:
     evaluation: Evaluation | None
     evaluation_awaited: str
     resting: Resting
+    runner: RunnerLine | None = None
 
 
 def header(session_id: uuid.UUID | str) -> SessionHeader:
-    """The head of a page, read afresh; three queries. Raises `Session.DoesNotExist`."""
+    """The head of a page, read afresh; three queries, and two where it has a runner. Raises `Session.DoesNotExist`."""
     # The cursor first: what is read after it can only be newer, so that no event is missed between page and socket.
     seq = session_cursor(session_id)
     return header_of(Session.objects.select_related("project", "parent", "running").get(pk=session_id), seq)
 
 
 def header_of(session: Session, seq: int) -> SessionHeader:
-    """The head of a page from a row with its `project`, `parent` and `running`; no query."""
+    """The head of a page from a row with its `project`, `parent` and `running`; no query, but two where it has a runner."""
+    runner = runner_line(session)
     running = session.running if session.running and session.running.is_open else None
     parent = session.parent if session.relation == SessionRelation.SUB_AGENT else None
     return SessionHeader(
@@ -157,7 +160,7 @@ def header_of(session: Session, seq: int) -> SessionHeader:
         agent_version=session.agent_version,
         model=session.model,
         kind=session.kind,
-        whose_context=WHOSE_CONTEXT[SessionKind(session.kind)],
+        whose_context=_whose_context(session, runner),
         entry_count=session.entry_count,
         compaction_count=session.compaction_count,
         attempt_count=session.last_attempt,
@@ -172,7 +175,8 @@ def header_of(session: Session, seq: int) -> SessionHeader:
         inherited_count=session.inherited_count,
         is_origin_known=session.parent_id is not None,
         gauge=_gauge(session, running),
-        button=_button(session, running),
+        button=_button(session, running, runner),
+        runner=runner,
         evaluation=evaluation_of(session),
         evaluation_awaited=awaited(session),
         resting=resting_of(session),
@@ -257,9 +261,20 @@ def _segments(composition: dict[str, int], tokens: int, window: int, *, is_whole
     return tuple(segments)
 
 
-def _button(session: Session, running: Compaction | None) -> CompactButton:
+def _whose_context(session: Session, runner: RunnerLine | None) -> str:
+    if runner is not None:
+        return f"{session.kind}: the runner {runner.name} is asked first, and what it compacts is the agent's real context"
+    return WHOSE_CONTEXT[SessionKind(session.kind)]
+
+
+def _button(session: Session, running: Compaction | None, runner: RunnerLine | None) -> CompactButton:
     if running:
         return _running_button(running)
+    if runner is not None and runner.undecided:
+        return CompactButton("unsupported", "Cannot compact", "what the runner did is not known")
+    is_foldable = not session.unfoldable_reason and session.foldable_to is not None
+    if runner is not None and not is_foldable and not session.is_busy:
+        return CompactButton("ready", "Compact", f"asks {runner.name}")
     if session.unfoldable_reason or session.foldable_to is None:
         why = (
             UNFOLDABLE.get(SkipReason(session.unfoldable_reason), "nothing to fold yet") if session.unfoldable_reason else "not counted yet"

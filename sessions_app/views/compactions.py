@@ -22,7 +22,7 @@ from sessions_app.selectors.compaction_costs import costs_of
 from sessions_app.selectors.compactions_page import attempt_detail, comparison, ledger_page, request_of
 from sessions_app.services.access import record_view
 from sessions_app.services.compactions.cancel import UnknownCompaction, cancel
-from sessions_app.services.compactions.request import InvalidRequest
+from sessions_app.services.compactions.request import InvalidRequest, Undecided
 from sessions_app.services.compactions.request import request as request_compaction
 from sessions_app.services.compactions.revert import CompactionUnderWay, UnknownGeneration, revert
 from sessions_app.views.pages import PageRequest, render_page, wants_fragment
@@ -42,6 +42,8 @@ def compaction_create(request: PageRequest, session_id: uuid.UUID) -> HttpRespon
             answer = request_compaction(actor=actor, session=session, **form.request())
         except InvalidRequest as error:
             form.add_error(error.field if error.field in form.fields else None, str(error))
+        except Undecided as error:
+            form.add_error(None, str(error))
         else:
             joined = (
                 f"A compaction of {answer.compaction.requested_by or 'this session'} was under way already; you are following that one."

@@ -36,6 +36,7 @@ _SECTIONS = {
     "Policies": ("policy-installation", ("policy",), Action.READ),
     "Audit": ("audit-list", ("audit",), Action.AUDIT),
     "Users": ("user-list", ("user",), Action.MANAGE_USERS),
+    "Runners": ("runner-list", ("runner",), Action.MANAGE_RUNNERS),
     "Tokens": ("token-list", ("token",), Action.MANAGE_TOKENS),
 }
 

@@ -6,7 +6,9 @@ from django.contrib import messages
 from django.core.exceptions import BadRequest
 from django.http import HttpResponse
 from django.shortcuts import redirect
+from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST
+from django_htmx.http import HttpResponseClientRedirect
 
 from sessions_app import permissions
 from sessions_app.events import log
@@ -19,7 +21,7 @@ from sessions_app.services.compactions.request import InvalidRequest, SessionBus
 from sessions_app.services.compactions.request import request as request_compaction
 from sessions_app.services.compactions.revert import CompactionUnderWay
 from sessions_app.services.runners import binding, table
-from sessions_app.views.pages import PageRequest, render_page
+from sessions_app.views.pages import PageRequest, render_page, wants_fragment
 from sessions_app.views.session_context import Context
 
 
@@ -108,7 +110,8 @@ def session_decide(request: PageRequest, session_id: uuid.UUID) -> HttpResponse:
             request_compaction(actor=actor, session=session, through=through)
     except (InvalidRequest, SessionBusy) as error:
         messages.error(request, str(error))
-    return redirect("session-detail", session_id)
+    page = reverse("session-detail", args=[session_id])
+    return HttpResponseClientRedirect(page) if wants_fragment(request) else redirect(page)
 
 
 def _tested(request: PageRequest, actor: Actor, runner: Runner) -> HttpResponse:

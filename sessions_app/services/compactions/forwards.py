@@ -14,7 +14,7 @@ from django.db import transaction
 from django.db.models.functions import Now
 
 from sessions_app.engine.steps import Ended, Stop, Stopped
-from sessions_app.engine.terms import Lineage, Origin, Outcome, Scope, SkipReason, Status, SummarySource
+from sessions_app.engine.terms import Lineage, Origin, Outcome, Scope, SkipReason, Status
 from sessions_app.events import log
 from sessions_app.events.types import EventType
 from sessions_app.models import Compaction, EventResult, Runner, Session
@@ -168,7 +168,7 @@ def _answered(held: Claim, runner: Runner, status: int | None, error: RunnerErro
 
 def _columns(answer: CompactAnswer, runner: Runner, compaction: Compaction) -> dict[str, object]:
     """What the attempt's row says of a compaction that its runner carried out."""
-    columns: dict[str, object] = {"lineage": Lineage.AGENT, "summary_source": SummarySource.EXTERNAL, "summariser": runner.name}
+    columns: dict[str, object] = {**handled.EXTERNAL, "lineage": Lineage.AGENT, "summariser": runner.name}
     for side, tokens in (("before", answer.tokens_before), ("after", answer.tokens_after)):
         if tokens is not None:
             reported = {"": tokens, "_origin": Origin.REPORTED, "_scope": Scope.WHOLE_REQUEST}

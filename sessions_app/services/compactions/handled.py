@@ -22,7 +22,11 @@ from sessions_app.services.compactions.transitions import move
 REPORT = "report"
 """Where an attempt keeps, in its `detail`, a report that came before the answer that announced it."""
 
-EXTERNAL = {"summary_source": SummarySource.EXTERNAL}
+EXTERNAL = {
+    "summary_source": SummarySource.EXTERNAL,
+    "explanation": "The session's runner compacted the agent's own context. What this console shows of it stays until the agent reports.",
+}
+"""What is said of a compaction that a runner carried out."""
 FAILED_THERE = Ended(
     status=Status.FAILED,
     outcome=Outcome.FAILED,
