@@ -11,6 +11,7 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.csrf import requires_csrf_token
 
 from sessions_app.engine.policy import PolicyError
+from sessions_app.events.deferred import NotRecorded
 from sessions_app.permissions import ActionRefused, NoAccess, actor_of
 from sessions_app.selectors.plans import BrokenPlan
 from sessions_app.services.access import record_refusal
@@ -32,6 +33,7 @@ DATABASE_GONE = (
     "The server's database does not answer, or is not there, so nothing was done. What was stored is not touched by this. "
     "Try again in a moment; if it lasts, an admin has to look after the database."
 )
+NOT_RECORDED = "Whatever is read here is written down first, and that is not possible now, so nothing is shown."
 RETRY_S = 10
 
 
@@ -95,7 +97,10 @@ def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:  # no
 def server_error(request: HttpRequest) -> HttpResponse:
     """The last resort, so it asks neither the database nor the session: the page does not know who looks."""
     template = f"{TEMPLATE}#toast" if wants_fragment(request) else TEMPLATE
-    status, title, sentence = _what_is_wrong(sys.exc_info()[1])
+    error = sys.exc_info()[1]
+    status, title, sentence = _what_is_wrong(error)
+    if isinstance(error, NotRecorded):
+        sentence = f"{NOT_RECORDED} {sentence}"
     body = render_to_string(template, _context(request, status, title, sentence))
     response = HttpResponse(body, status=status)
     if status == 503:

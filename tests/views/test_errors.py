@@ -6,6 +6,7 @@ import pytest
 from django.db import DatabaseError
 from django.test import Client
 
+from sessions_app.events.deferred import NotRecorded
 from sessions_app.models import Event
 from sessions_app.permissions import Action, ActionRefused, NoAccess
 from sessions_app.views import sessions
@@ -71,6 +72,15 @@ def test_a_full_disk_is_said_so_with_its_own_status(operator_page: Client, refus
     response = operator_page.get("/")
     assert response.status_code == 507
     assert "no space left" in response.content.decode()
+
+
+@pytest.mark.parametrize(("said", "status"), [("database or disk is full", 507), ("attempt to write a readonly database", 503)])
+def test_what_cant_be_written_down_is_not_shown_and_the_page_says_why(operator_page: Client, refusing, said, status):
+    refusing(NotRecorded(said))
+    operator_page.raise_request_exception = False
+    response = operator_page.get("/")
+    assert response.status_code == status
+    assert "written down first, and that is not possible now, so nothing is shown" in response.content.decode()
 
 
 def test_pages_carry_the_strict_policy_and_no_inline_code(operator_page: Client):

@@ -2,12 +2,14 @@
 
 import uuid
 
+import msgspec
 import pytest
 from django.urls import reverse
 
 from sessions_app.engine.entries import Checkpoint, Part, Segment, SyntheticMessage
 from sessions_app.engine.terms import Kind, Lineage, PartKind, Role, SegmentKind
 from sessions_app.models import Blob, Event, Session, SessionRelation
+from sessions_app.models import Entry as EntryRow
 from sessions_app.rendering.entry_parts import MOST_PARTS
 from sessions_app.rendering.model_view import MOST_PARTS as MOST_SENT
 from sessions_app.services.compactions.request import request
@@ -302,3 +304,13 @@ def test_the_model_view_says_how_many_parts_of_a_message_it_leaves_out(operator_
     html = page(operator_page, many_calls, "?layout=view")
     assert html.count(f"{MANY - MOST_SENT:,} more parts, sent but not shown here") == 2
     assert "synthetic" not in html
+
+
+def test_a_time_that_cant_be_true_is_shown_and_said_so(operator_page):
+    entries = Story().user("When?").says("Now.").entries
+    session = store_session([msgspec.structs.replace(one, timestamp="9999-12-31T23:59:59Z") for one in entries])
+    assert "can't be true" not in page(operator_page, session)
+    EntryRow.objects.filter(session=session, index=0).update(annex={"time_in_doubt": True})
+    html = page(operator_page, session)
+    assert html.count("9999-12-31T23:59:59Z: this time can't be true") == 1
+    assert "23:59:59 ?" in html
