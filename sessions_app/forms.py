@@ -11,8 +11,7 @@ from django.core.exceptions import BadRequest, ValidationError
 from django.core.files.uploadedfile import UploadedFile
 from django.http import QueryDict
 
-from sessions_app.engine.flush_candidates import MemoryKind
-from sessions_app.engine.terms import Kind, Lineage, Role
+from sessions_app.engine.terms import Kind, Lineage, MemoryKind, Role
 from sessions_app.models import ActorKind, EventResult, SessionKind, SessionStatus
 from sessions_app.selectors.audit import FAMILIES, AuditFilters
 from sessions_app.selectors.history import HistoryOptions, Layout

@@ -4,7 +4,6 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from enum import StrEnum
 
 import msgspec
 
@@ -13,6 +12,7 @@ from sessions_app.engine.asks import AskKind
 from sessions_app.engine.redaction import redact
 from sessions_app.engine.retention import content_words
 from sessions_app.engine.state import MechanicalState, UserMessage
+from sessions_app.engine.terms import MemoryKind
 
 MOST_CANDIDATES = 200
 """Of one flush: the newest. What lies further back stays in the history alone."""
@@ -28,23 +28,6 @@ TOLD_SHARE = 0.6
 
 _MOST_OF_A_MESSAGE = 20  # a message with more rules than this is a document that was pasted
 _LONGEST_COMMAND = 120
-
-
-class MemoryKind(StrEnum):
-    """What a fact is."""
-
-    CONSTRAINT = "constraint"
-    PREFERENCE = "preference"
-    DECISION = "decision"
-    COMMAND = "command"
-    IDENTIFIER = "identifier"
-    REFERENCE = "reference"
-    FACT = "fact"  # anything else that a model found worth keeping
-
-    @property
-    def is_binding(self) -> bool:
-        """Whether work goes wrong where it is forgotten: such lines of a person must be kept."""
-        return self in (MemoryKind.CONSTRAINT, MemoryKind.PREFERENCE, MemoryKind.DECISION)
 
 
 class Candidate(msgspec.Struct, frozen=True, kw_only=True):

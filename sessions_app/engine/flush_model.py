@@ -11,11 +11,11 @@ import msgspec
 
 from sessions_app.engine.entries import Entry, Usage
 from sessions_app.engine.flush import ArchiveReason
-from sessions_app.engine.flush_candidates import Candidate, MemoryKind, one_line
+from sessions_app.engine.flush_candidates import Candidate, one_line
 from sessions_app.engine.redaction import redact
 from sessions_app.engine.retention import content_words
 from sessions_app.engine.steps import ShouldStop, Stop, Stopped, SummariserFailed
-from sessions_app.engine.terms import Kind, Role
+from sessions_app.engine.terms import Kind, MemoryKind, Role
 
 SEGMENT_CHARS = 8_000
 MOST_SEGMENTS = 8

@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 
+from sessions_app.engine.attempt import Task, run
 from sessions_app.engine.counting import estimate_parts
 from sessions_app.engine.entries import Checkpoint, Entry, Part
 from sessions_app.engine.extractive import ExtractiveSummariser
 from sessions_app.engine.plan import view_tokens
 from sessions_app.engine.policy import DEFAULT_WINDOW, Policy
-from sessions_app.engine.run import Task, run
 from sessions_app.engine.shapes import shape_of
 from sessions_app.engine.steps import Commit, Ended, Summariser
 from sessions_app.engine.terms import Kind, Lineage, Outcome, PartKind, Role

@@ -7,12 +7,12 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
+from sessions_app.engine.attempt import Task
 from sessions_app.engine.counting import estimate_text
 from sessions_app.engine.entries import Checkpoint
 from sessions_app.engine.library import checkpoint_of, to_its_end
 from sessions_app.engine.policy import Policy
 from sessions_app.engine.probes import Probe, probe
-from sessions_app.engine.run import Task
 from sessions_app.engine.shapes import EntryShape
 from sessions_app.engine.steps import Commit, Summariser
 from sessions_app.engine.summarising import Load, Reading

@@ -1,4 +1,4 @@
-"""What an attempt says while it runs, and what it ends with. `run.py` yields these; a service stores them."""
+"""What an attempt says while it runs, and what it ends with. `attempt.py` yields these; a service stores them."""
 
 from collections.abc import Callable
 from enum import StrEnum

@@ -212,3 +212,20 @@ class FlushMode(StrEnum):
     PROTECT = "protect"  # beside the compaction; what failed is tried again later
     BEST_EFFORT = "best_effort"  # beside the compaction, once
     BLOCK = "block"  # without a safe receipt there is no compaction
+
+
+class MemoryKind(StrEnum):
+    """What a fact is."""
+
+    CONSTRAINT = "constraint"
+    PREFERENCE = "preference"
+    DECISION = "decision"
+    COMMAND = "command"
+    IDENTIFIER = "identifier"
+    REFERENCE = "reference"
+    FACT = "fact"  # anything else that a model found worth keeping
+
+    @property
+    def is_binding(self) -> bool:
+        """Whether work goes wrong where it is forgotten: such lines of a person must be kept."""
+        return self in (MemoryKind.CONSTRAINT, MemoryKind.PREFERENCE, MemoryKind.DECISION)

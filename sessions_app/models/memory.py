@@ -4,8 +4,7 @@ from django.db import models
 from django.db.models import Q
 
 from sessions_app.engine.flush import ReceiptStatus
-from sessions_app.engine.flush_candidates import MemoryKind
-from sessions_app.engine.terms import FlushMode
+from sessions_app.engine.terms import FlushMode, MemoryKind
 from sessions_app.models.compaction import Compaction
 from sessions_app.models.ids import new_id
 from sessions_app.models.session import Project, Session

@@ -9,7 +9,7 @@ import msgspec
 from django.db.models import Count, Q, QuerySet
 
 from sessions_app.engine.flush import ArchiveReason, MemorySafety, Receipt, ReceiptMode, ReceiptStatus, safety_of
-from sessions_app.engine.flush_candidates import MemoryKind
+from sessions_app.engine.terms import MemoryKind
 from sessions_app.models import Compaction, MemoryFact, MemoryFlush, Project, short
 from sessions_app.selectors.session_filters import Choice, FilterChoices
 

@@ -60,8 +60,8 @@ def measure(name: str, rounds: int, once: Callable[[Timed], dict[str, Any]]) -> 
 
 
 def pure(session_id: Any) -> Callable[[Timed], dict[str, Any]]:
+    from sessions_app.engine.attempt import Task, run
     from sessions_app.engine.policy import Policy
-    from sessions_app.engine.run import Task, run
     from sessions_app.selectors import plans
 
     entries = list(plans.load_entries(session_id))

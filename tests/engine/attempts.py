@@ -6,10 +6,10 @@ import msgspec
 
 from sessions_app.engine import counting
 from sessions_app.engine.asking import Crew
+from sessions_app.engine.attempt import Task, run
 from sessions_app.engine.entries import Checkpoint, Entry
 from sessions_app.engine.extractive import ExtractiveSummariser
 from sessions_app.engine.policy import Policy
-from sessions_app.engine.run import Task, run
 from sessions_app.engine.shapes import shape_of
 from sessions_app.engine.steps import Commit, Result, Step, Stop, Summariser, SummaryAnswer, SummaryRequest
 from sessions_app.engine.terms import Lineage, SummarySource, Trigger

@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sessions_app.engine.asking import UNUSED, Raw
+from sessions_app.engine.attempt import Task
+from sessions_app.engine.attempt import run as engine_run
 from sessions_app.engine.entries import Usage
 from sessions_app.engine.extractive import ExtractiveSummariser
 from sessions_app.engine.policy import Policy
-from sessions_app.engine.run import Task
-from sessions_app.engine.run import run as engine_run
 from sessions_app.engine.shapes import shape_of
 from sessions_app.engine.steps import (
     ChunkSummarised,

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from sessions_app.engine import flush_candidates, flush_words, mechanical
 from sessions_app.engine.entries import Entry, Part
-from sessions_app.engine.flush_candidates import MAX_FACT_CHARS, MOST_CANDIDATES, MOST_OBLIGATIONS, Candidate, Candidates, MemoryKind
-from sessions_app.engine.terms import Kind, PartKind, Role
+from sessions_app.engine.flush_candidates import MAX_FACT_CHARS, MOST_CANDIDATES, MOST_OBLIGATIONS, Candidate, Candidates
+from sessions_app.engine.terms import Kind, MemoryKind, PartKind, Role
 from sessions_app.readers.claude_code import ClaudeCodeReader
 from sessions_app.readers.codex import CodexReader
 from tests.engine.histories import Story

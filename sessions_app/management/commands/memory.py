@@ -6,7 +6,7 @@ from typing import Any
 from django.core.management.base import CommandParser
 
 from sessions_app.engine.flush import Receipt, stored_status
-from sessions_app.engine.flush_candidates import MemoryKind
+from sessions_app.engine.terms import MemoryKind
 from sessions_app.events.types import EventType
 from sessions_app.management.arguments import add_limit
 from sessions_app.management.base import ConsoleCommand, project_named

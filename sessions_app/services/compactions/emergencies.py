@@ -6,10 +6,10 @@ import msgspec
 import structlog
 from django.db import transaction
 
+from sessions_app.engine.attempt import Task
+from sessions_app.engine.attempt import trim as engine_trim
 from sessions_app.engine.entries import Checkpoint
 from sessions_app.engine.policy import Policy
-from sessions_app.engine.run import Task
-from sessions_app.engine.run import trim as engine_trim
 from sessions_app.engine.steps import Commit, Ended, RungReport, ShouldStop, Stopped
 from sessions_app.engine.terms import Lineage, Origin, Outcome, Rung, Scope, SkipReason, Status
 from sessions_app.engine.triggers import Reason

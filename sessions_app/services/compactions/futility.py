@@ -2,9 +2,9 @@
 
 import msgspec
 
+from sessions_app.engine.attempt import foresee
 from sessions_app.engine.boundary import IllegalBoundary
 from sessions_app.engine.policy import Policy
-from sessions_app.engine.run import foresee
 from sessions_app.engine.terms import Lineage, Outcome, SkipReason, Trigger
 from sessions_app.engine.triggers import Verdict
 from sessions_app.models import Compaction, Session

@@ -10,8 +10,8 @@ import structlog
 from django.db import DatabaseError, transaction
 from django.db.models.functions import Now
 
+from sessions_app.engine.attempt import run as engine_run
 from sessions_app.engine.policy import Policy
-from sessions_app.engine.run import run as engine_run
 from sessions_app.engine.steps import ChunkSummarised, Commit, Ended, PhaseStarted, Planned, Result, Step, Stop, Stopped, Verified
 from sessions_app.engine.terms import Outcome, Phase, SkipReason, Status
 from sessions_app.events.types import EventType

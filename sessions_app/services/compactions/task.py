@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
+from sessions_app.engine.attempt import Task
 from sessions_app.engine.policy import Policy
-from sessions_app.engine.run import Task
 from sessions_app.engine.shapes import EntryShape
 from sessions_app.engine.terms import Trigger
 from sessions_app.models import Compaction
