@@ -73,7 +73,7 @@ def _call(document: dict[str, Any], path: str, method: str, told: dict[str, Any]
         method=method.upper(),
         path=path,
         summary=told.get("summary", ""),
-        words=" ".join(told.get("description", "").split()),
+        words=_words(told),
         parameters=(*parameters, *_body(document, told)),
         anchor=told["operationId"],
     )
@@ -87,7 +87,7 @@ def _body(document: dict[str, Any], told: dict[str, Any]) -> Iterator[Parameter]
 
 
 def _words(told: dict[str, Any]) -> str:
-    return " ".join(str(told.get("description", "")).split())
+    return " ".join(str(told.get("description", "")).replace("`", "").split())
 
 
 def _resolved(document: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
