@@ -6,25 +6,26 @@ import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import islice
 
 import msgspec
-from django.db.models import Q
 
 from sessions_app.engine.entries import Part
 from sessions_app.engine.terms import Kind, Role
-from sessions_app.models import Entry, Session
+from sessions_app.models import Entry
 from sessions_app.selectors.agents import agent_name
 from sessions_app.selectors.keyset import CursorError
 from sessions_app.selectors.search_query import SearchQuery
 from sessions_app.selectors.search_snippets import Piece, snippet, title_pieces
-from sessions_app.selectors.search_sql import SearchFilters, rows_of, search_index
-from sessions_app.selectors.search_state import IndexState, index_state
+from sessions_app.selectors.search_sql import SearchFilters, escaped_like, moment_of, rows_of, search_index, session_of
+from sessions_app.selectors.search_state import IndexState, index_state, plain_titles
 from sessions_app.selectors.search_text import blob_texts, blobs_of, parts_of, searchable
 from sessions_app.selectors.search_words import plain
 from sessions_app.selectors.session_filters import Choice, FilterChoices
 
 PAGE_HITS = 50
 TITLE_HITS = 5
+TITLES_READ = 500
 COUNTED = 1_000
 INSIDE_A_SESSION = 300
 BLOCKS_A_READ, READS = 8, 5
@@ -208,15 +209,20 @@ def _texts(blocks: Sequence[int], filters: SearchFilters) -> Iterator[tuple[int,
 
 
 def hits_of(query: SearchQuery, ids: Sequence[int]) -> tuple[Hit, ...]:
-    """The hits of these entries, in this order, with what stands around the terms; three queries at most."""
-    rows = Entry.objects.filter(pk__in=ids, session__is_complete=True).values_list(
-        "pk", "session_id", "session__title", "session__agent", "session__relation", "index", "role", "kind", "timestamp", "parts"
+    """The hits of these entries, in this order, with what stands around the terms; two queries at most."""
+    if not ids:
+        return ()
+    marks = ", ".join(["%s"] * len(ids))
+    rows = rows_of(  # marks alone
+        "SELECT e.id, e.session_id, s.title, s.agent, s.relation, {place}, e.role, e.kind, e.timestamp, e.parts FROM {entry} e"  # noqa: S608
+        f" JOIN {{session}} s ON s.id = e.session_id WHERE e.id IN ({marks}) AND s.is_complete",
+        ids,
     )
-    by_id = {row[0]: (*row[:-1], parts_of(row[-1])) for row in rows}
-    snippets = dict(_snippets(query, ((key, row[-1]) for key, row in by_id.items())))
+    by_id = {row[0]: row[1:-1] for row in rows}
+    snippets = dict(_snippets(query, ((row[0], parts_of(row[-1])) for row in rows)))
     return tuple(
         Hit(
-            session_id=session_id,
+            session_id=session_of(session_id),
             title=title or "Untitled",
             agent=agent_name(agent),
             is_sub_agent=relation == "sub_agent",
@@ -227,7 +233,7 @@ def hits_of(query: SearchQuery, ids: Sequence[int]) -> tuple[Hit, ...]:
             pieces=snippets[key][0],
             is_capped=snippets[key][1],
         )
-        for key, session_id, title, agent, relation, index, role, kind, timestamp, _ in (by_id[one] for one in ids if one in by_id)
+        for key, (session_id, title, agent, relation, index, role, kind, timestamp) in ((one, by_id[one]) for one in ids if one in by_id)
     )
 
 
@@ -249,32 +255,36 @@ def _snippets(query: SearchQuery, entries: Iterable[tuple[int, tuple[Part, ...]]
 
 
 def _titles(query: SearchQuery, filters: SearchFilters) -> tuple[TitleHit, ...]:
-    """Sessions with all terms in their titles, the latest active first; none where hits are narrowed to entries of some kind."""
+    """Sessions with all terms in their titles, the latest active first; none where hits are narrowed to entries of some kind.
+
+    Databases compare ASCII alone: titles beyond it are compared here.
+    """
     if filters.role or filters.kind or filters.session:
         return ()
-    condition = Q(is_complete=True)
-    for term in query.wanted:
-        condition &= Q(title__icontains=term.text)
-    for term in query.excluded:
-        condition &= ~Q(title__icontains=term.text)
-    if filters.agent:
-        condition &= Q(agent=filters.agent)
-    if filters.since:
-        condition &= Q(last_activity_at__date__gte=filters.since)
-    if filters.until:
-        condition &= Q(started_at__date__lte=filters.until) | Q(started_at=None)
-    rows = Session.objects.filter(condition).order_by("-last_activity_at")[:TITLE_HITS]
+    condition, values = filters.session_conditions()
+    is_ascii = all(term.needle.isascii() for term in query.wanted)
+    known = plain_titles()
+    keys = islice((key for key, title in (known.like_ascii if is_ascii else known.titles) if query.is_in_title(title)), TITLES_READ)
+    found = [*keys]
+    written = "".join(f" AND {search_index().title_has}" for _ in query.wanted) if is_ascii else " AND 1 = 0"
+    likes = [f"%{escaped_like(max(term.needle.split(), key=len))}%" for term in query.wanted] if is_ascii else []
+    marks = f" OR s.id IN ({', '.join(['%s'] * len(found))})" if found else ""
+    rows = rows_of(  # conditions of our own
+        "SELECT s.id, s.title, s.agent, s.entry_count, s.last_activity_at FROM {session} s"  # noqa: S608
+        f" WHERE s.is_complete{condition} AND ((1 = 1{written}){marks}) ORDER BY s.last_activity_at DESC LIMIT %s",
+        [*values, *likes, *found, TITLES_READ],
+    )
+    hits = islice((row for row in rows if query.is_in_title(plain(row[1]))), TITLE_HITS)
     return tuple(
-        TitleHit(pk, title_pieces(title, query.wanted), agent_name(agent), entries, active_at)
-        for pk, title, agent, entries, active_at in rows.values_list("pk", "title", "agent", "entry_count", "last_activity_at")
+        TitleHit(session_of(key), title_pieces(title, query.wanted), agent_name(agent), entries, moment_of(active_at))
+        for key, title, agent, entries, active_at in hits
     )
 
 
 def search_choices(filters: SearchFilters) -> tuple[FilterChoices, ...]:
-    """What the filters offer; one query."""
-    agents = Session.objects.filter(is_complete=True).values_list("agent", flat=True).order_by("agent").distinct()
+    """What the filters offer."""
     offered = (
-        FilterChoices("agent", "Agent", tuple(Choice(agent, agent_name(agent)) for agent in agents)),
+        FilterChoices("agent", "Agent", tuple(Choice(agent, agent_name(agent)) for agent in index_state().agents)),
         FilterChoices("role", "Role", tuple(Choice(role, role) for role in Role)),
         FilterChoices("kind", "Kind", tuple(Choice(kind, kind) for kind in Kind)),
     )

@@ -37,37 +37,34 @@ class Term:
 
     @cached_property
     def _strict(self) -> re.Pattern[str]:
-        """Several words one after the other, whatever parts them."""
-        pattern = re.escape(as_written(self.words[0]))
+        """The words one after the other, whatever parts them; of ASCII, with none beside them: `_is_exact` looks at the rest."""
+        first, last = as_written(self.words[0]), as_written(self.words[-1])
+        # What looks back stands behind the first word, since a pattern that begins with letters is looked for much faster.
+        pattern = re.escape(first) + ("" if is_alone(first) else rf"(?<![0-9a-z]{re.escape(first)})")
         for before, word in pairwise(self.words):
             pattern += (r"[\W_]*?" if is_alone(before) or is_alone(word) else r"[\W_]+?") + re.escape(as_written(word))
-        return re.compile(pattern)
+        return re.compile(pattern + ("" if self.is_prefix or is_alone(last) else "(?![0-9a-z])"))
 
-    def found_as_words(self, plain_text: str) -> Iterator[tuple[int, int]]:
-        """Where the term's words stand in a plain text, as the index has them."""
+    def found_as_words(self, plain_text: str, start: int = 0, end: int | None = None) -> Iterator[tuple[int, int]]:
+        """Where, between two places, the term's words stand in a plain text, as the index has them."""
+        end = len(plain_text) if end is None else end
         if not self.words:
-            yield from self.found_as_text(plain_text)
+            yield from self.found_as_text(plain_text, start, end)
             return
-        start = 0
-        while (span := self._next(plain_text, start)) is not None:
-            if self._is_exact(plain_text, *span):
-                yield span
-                start = span[1]
+        # Not cut at `end`: what is behind it may be the rest of a word.
+        while (found := self._strict.search(plain_text, start)) and found.start() < end:
+            first, last = found.span()
+            if plain_text.isascii() or plain_text[max(0, first - 1) : last + 1].isascii() or self._is_exact(plain_text, first, last):
+                yield first, last
+                start = last
             else:
-                start = span[0] + 1
+                start = first + 1
 
-    def _next(self, plain_text: str, start: int) -> tuple[int, int] | None:
-        if len(self.words) > 1:
-            found = self._strict.search(plain_text, start)
-            return found.span() if found else None
-        word = as_written(self.words[0])
-        place = plain_text.find(word, start)
-        return (place, place + len(word)) if place >= 0 else None
-
-    def found_as_text(self, plain_text: str) -> Iterator[tuple[int, int]]:
-        """Where the term stands in a plain text, inside of words as well."""
+    def found_as_text(self, plain_text: str, start: int = 0, end: int | None = None) -> Iterator[tuple[int, int]]:
+        """Where, between two places, the term stands in a plain text, inside of words as well."""
         if self.needle:
-            yield from (found.span() for found in self._loose.finditer(plain_text))
+            end = len(plain_text) if end is None else end
+            yield from (found.span() for found in self._loose.finditer(plain_text, start, end))
 
     def _is_exact(self, text: str, start: int, end: int) -> bool:
         """Whether the words of this stretch are the term's, and none of them goes on beyond it."""
@@ -75,7 +72,7 @@ class Term:
             return False
         if _cuts_a_flag(text, start) or _cuts_a_flag(text, end):
             return False
-        return len(self.words) == 1 or (found := text[start:end]).isascii() or tuple(words_of(found)) == self.words
+        return len(self.words) == 1 or tuple(words_of(text[start:end])) == self.words
 
     def is_in(self, plain_text: str, *, inside_words: bool) -> bool:
         """Whether the term is in a plain text: as words, or anywhere."""
@@ -158,6 +155,10 @@ class SearchQuery:
         """Whether a plain text has every wanted term, and none of the excluded ones."""
         inside = self.looks_inside_words
         return all(term.is_in(plain_text, inside_words=inside) for term in self.wanted) and self.allows(plain_text)
+
+    def is_in_title(self, plain_title: str) -> bool:
+        """Whether a plain title has every wanted term, as words or as text, and none of the excluded ones."""
+        return all(term.is_in(plain_title, inside_words=True) for term in self.wanted) and self.allows(plain_title)
 
     def allows(self, plain_text: str) -> bool:
         """Whether a plain text has none of the excluded terms."""

@@ -2,7 +2,7 @@
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
@@ -13,12 +13,13 @@ LEAD_CHARS, SNIPPET_CHARS = 60, 260
 FIRST_LOOK, MAX_LOOKED_AT = 4_096, 400_000
 """Nearly every match stands near the beginning: only where none does is more of a text folded."""
 
-LOOKED_FOR = 64  # matches of one term
+LOOKED_FOR = 4  # matches of one term, to choose what is shown
 WHOLE_CHARS = 32  # so far on either side of a match its characters' other parts are looked for
 
 _BLANK = re.compile(r"\s+")
 
 Span = tuple[int, int]
+_Find = Callable[..., Iterator[Span]]
 
 
 @dataclass(frozen=True)
@@ -31,29 +32,35 @@ class Piece:
 
 def snippet(text: str, terms: Sequence[Term]) -> tuple[Piece, ...]:
     """About 260 characters where most of the terms stand, white space made single blanks; the beginning where none does."""
-    spans = _spans(fold(text[:FIRST_LOOK]), terms, only_words=len(text) > FIRST_LOOK)
+    folded = fold(text[:FIRST_LOOK])
+    spans, finds = _spans(folded, terms, only_words=len(text) > FIRST_LOOK)
     best = _best(spans)
     if len(text) > FIRST_LOOK and (best is None or best[0] + 3 * SNIPPET_CHARS > FIRST_LOOK):
-        spans = _spans(fold(text[:MAX_LOOKED_AT]), terms)
+        folded = fold(text[:MAX_LOOKED_AT])
+        spans, finds = _spans(folded, terms)
         best = _best(spans)
     start, end = _window(text, best)
-    pieces = _pieces(text, [span for found in spans for span in found if span[0] >= start and span[1] <= end], start, end)
+    shown = (folded.place_of(start), folded.place_of(min(end, MAX_LOOKED_AT)) + 1)
+    pieces = _pieces(text, (folded.source(*span) for find in finds for span in find(folded.text, *shown) if span[1] > span[0]), start, end)
     before = (Piece("…"),) if start else ()
     return (*before, *pieces, *((Piece("…"),) if end < len(text) else ()))
 
 
 def title_pieces(title: str, terms: Sequence[Term]) -> tuple[Piece, ...]:
     """A whole title with its matches."""
-    spans = _spans(fold(title), terms)
-    return _pieces(title, [span for found in spans for span in found], 0, len(title)) or (Piece("Untitled"),)
+    folded = fold(title)
+    finds = _spans(folded, terms)[1]
+    return _pieces(title, (folded.source(*span) for find in finds for span in find(folded.text)), 0, len(title)) or (Piece("Untitled"),)
 
 
-def _spans(folded: Folded, terms: Sequence[Term], *, only_words: bool = False) -> list[list[Span]]:
-    """Where each term stands in a text: as words, or, where no term does, inside of them."""
-    found = [list(islice(term.found_as_words(folded.text), LOOKED_FOR)) for term in terms]
+def _spans(folded: Folded, terms: Sequence[Term], *, only_words: bool = False) -> tuple[list[list[Span]], list[_Find]]:
+    """Where each term stands first in a text, and how it is found there: as words, or, where no term does, inside of them."""
+    finds: list[_Find] = [term.found_as_words for term in terms]
+    found = [list(islice(find(folded.text), LOOKED_FOR)) for find in finds]
     if not any(found) and not only_words:
-        found = [list(islice(term.found_as_text(folded.text), LOOKED_FOR)) for term in terms]
-    return [[folded.source(*span) for span in spans if span[1] > span[0]] for spans in found]
+        finds = [term.found_as_text for term in terms]
+        found = [list(islice(find(folded.text), LOOKED_FOR)) for find in finds]
+    return [[folded.source(*span) for span in spans] for spans in found], finds
 
 
 def _best(spans: Sequence[Sequence[Span]]) -> Span | None:
@@ -96,6 +103,8 @@ def _pieces(text: str, spans: Iterable[Span], start: int, end: int) -> tuple[Pie
     pieces: list[Piece] = []
     place = start
     for first, last in merged:
+        if first < place or last > end:
+            continue  # cut by the ends of what is shown
         pieces += [Piece(_blanked(text[place:first])), Piece(_blanked(text[first:last]), is_match=True)]
         place = last
     pieces.append(Piece(_blanked(text[place:end])))

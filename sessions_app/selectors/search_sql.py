@@ -1,9 +1,11 @@
 """The search index as each database asks for it, behind one interface: ids in, ids out, no text."""
 
+import re
+import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from datetime import date, timedelta
+from datetime import UTC, date, datetime, timedelta
 from functools import cache
 from typing import Any
 
@@ -56,6 +58,37 @@ class SearchFilters:
             values.append((self.until + timedelta(days=1)).isoformat())
         return "".join(f" AND {part}" for part in parts), values
 
+    def session_conditions(self) -> tuple[str, list[object]]:
+        """SQL over the session `s` alone, beginning with AND, and its values: of the agent, and of days on which it went on."""
+        condition = ""
+        values: list[object] = []
+        if self.agent:
+            condition += " AND s.agent = %s"
+            values.append(self.agent)
+        if self.since:
+            condition += " AND CAST(s.last_activity_at AS text) >= %s"
+            values.append(self.since.isoformat())
+        if self.until:
+            condition += " AND (s.started_at IS NULL OR CAST(s.started_at AS text) < %s)"
+            values.append((self.until + timedelta(days=1)).isoformat())
+        return condition, values
+
+
+def escaped_like(text: str) -> str:
+    """A text to be found by LIKE as it stands."""
+    return re.sub(r"([\\%_])", r"\\\1", text)
+
+
+def session_of(stored: object) -> uuid.UUID:
+    """A session's id as the database gives it back."""
+    return stored if isinstance(stored, uuid.UUID) else uuid.UUID(hex=str(stored))
+
+
+def moment_of(stored: Any) -> datetime:
+    """A moment as the database gives it back: SQLite has it as text."""
+    moment: datetime = datetime.fromisoformat(stored) if isinstance(stored, str) else stored
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
 
 def key_of(session_id: object) -> object:
     """A session's id as the database stores it."""
@@ -66,7 +99,9 @@ def key_of(session_id: object) -> object:
 def _names() -> dict[str, str]:
     quote = connection.ops.quote_name
     tables = {"entry": Entry, "session": Session, "block": SearchBlock}
-    return {name: quote(model._meta.db_table) for name, model in tables.items()} | {"place": f"e.{quote('index')}"}
+    beyond_ascii = "s.title GLOB '*[^ -~]*'" if connection.vendor == "sqlite" else r"s.title ~ '[^\x01-\x7f]'"
+    columns = {"place": f"e.{quote('index')}", "beyond_ascii": beyond_ascii}
+    return {name: quote(model._meta.db_table) for name, model in tables.items()} | columns
 
 
 def rows_of(sql: str, values: Sequence[Any]) -> list[Row]:
@@ -77,6 +112,8 @@ def rows_of(sql: str, values: Sequence[Any]) -> list[Row]:
 
 class SearchIndex(ABC):
     """One database's way to ask."""
+
+    title_has: str
 
     @abstractmethod
     def expression(self, query: SearchQuery) -> str:
@@ -104,6 +141,8 @@ class SearchIndex(ABC):
 
 
 class _Fts5(SearchIndex):
+    title_has = r"s.title LIKE %s ESCAPE '\'"
+
     def expression(self, query: SearchQuery) -> str:
         wanted = " AND ".join(self._phrase(term) for term in query.wanted if term.words)
         excluded = " OR ".join(self._phrase(term) for term in query.excluded if term.words)
@@ -156,6 +195,8 @@ class _Fts5(SearchIndex):
 
 
 class _TsVector(SearchIndex):
+    title_has = r"s.title ILIKE %s ESCAPE '\'"
+
     def expression(self, query: SearchQuery) -> str:
         wanted = [self._phrase(term) for term in query.wanted if term.words]
         excluded = [f"!{self._phrase(term)}" for term in query.excluded if term.words]

@@ -26,6 +26,9 @@ _ACCENTS = (
 _UNSEEN = "\u00ad\u061c\u180b-\u180f\u200c-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff\U000e0100-\U000e01ef"
 """Joiners, selectors and marks of direction. (A space without width parts words, and so does what else is not in this list.)"""
 
+MAY_BE_ASCII = re.compile(f"[\u00c0-\u0250\u037e\u1e00-\u1eff\u1fef\u212a\u212b\ufb00-\ufb06\uff01-\uff5e{_ACCENTS}{_UNSEEN}]")
+"""Characters whose plain form may be ASCII or nothing."""
+
 _BESIDES = frozenset("§¶†‡•‣※‰‱‼⁇⁈⁉〰")
 """Punctuation by its name, and a sign to whoever looks for it."""
 
@@ -54,6 +57,8 @@ FEW = 9
 
 _FLAGS, _TAGS = 0xFD800, 0xFDC00
 _FIRST_FLAG = 0x1F1E6
+_OURS = re.compile("[\U000fd800-\U000fdbff]")
+"""Characters of the private planes that stand for flags, and mean nothing where a text has them."""
 
 
 def _plain_char(char: str) -> str:
@@ -119,10 +124,20 @@ class Folded:
     _sources: tuple[tuple[int, int, bool], ...] = ()  # (start, end, whether character by character) of each in the text itself
 
     def source(self, start: int, end: int) -> tuple[int, int]:
-        """Where the characters from `start` to `end` of the plain text stand in the text itself. Not for empty stretches."""
+        """Where the characters from `start` to `end` of the plain text stand in the text itself."""
         if not self._starts:
             return start, end
+        if start == end:
+            return (place := self._place(start)[0] if start < len(self.text) else self._sources[-1][1]), place
         return self._place(start)[0], self._place(end - 1)[1]
+
+    def place_of(self, source: int) -> int:
+        """Where the plain text is at this place of the text itself, or just before."""
+        if not self._starts:
+            return source
+        number = max(0, bisect_right(self._sources, (source, len(self.text), True)) - 1)
+        first, _, is_even = self._sources[number]
+        return self._starts[number] + (max(0, source - first) if is_even else 0)
 
     def _place(self, place: int) -> tuple[int, int]:
         number = bisect_right(self._starts, place) - 1
@@ -203,7 +218,7 @@ class _Spacing(dict[int, str]):
         return self._of_few(run) if len(run) < FEW else self._of(run)
 
     def _of(self, run: str) -> str:
-        return _FLAG.sub(_flag, _LONG_RUN.sub(_two_of_them, run)).translate(self)
+        return _FLAG.sub(_flag, _LONG_RUN.sub(_two_of_them, _OURS.sub(" ", run))).translate(self)
 
     def __missing__(self, code: int) -> str:
         char = chr(code)

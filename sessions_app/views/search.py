@@ -7,7 +7,7 @@ from django.views.decorators.http import require_safe
 from sessions_app.forms import SearchForm
 from sessions_app.models import Session
 from sessions_app.permissions import Action, actor_of, require
-from sessions_app.rendering.search_html import hit_html, snippet_html
+from sessions_app.rendering.search_html import hits_html, snippet_html
 from sessions_app.selectors.keyset import CursorError
 from sessions_app.selectors.search import search_choices, search_page
 from sessions_app.selectors.search_query import parse_query
@@ -31,7 +31,7 @@ def search(request: PageRequest) -> HttpResponse:
     context: Context = {
         "page": page,
         "titles": [(hit, snippet_html(hit.pieces)) for hit in page.titles],
-        "hits": [hit_html(hit, query.text) for hit in page.hits],
+        "hits": hits_html(page.hits, query.text),
         "choices": search_choices(filters),
     }
     return render_page(request, "search/page.html", context, partial="results")

@@ -1,7 +1,7 @@
 """What a search finds, in which order, and that no text is a wrong query."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.django import TestCase
 
@@ -96,6 +96,7 @@ def test_no_text_is_a_wrong_query(session, query):
 class AnyText(TestCase):
     @settings(max_examples=60)
     @given(st.text(max_size=60))
+    @example("\U000fd801 \U000fdaa4")
     def test_any_text_that_an_entry_holds_finds_it_and_any_other_is_no_error(self, text):
         store_session([entry(0, f"before {text} after")])
         search_index.index_lagging()
@@ -139,6 +140,13 @@ def test_no_character_is_cut_where_a_snippet_begins_or_ends(shift):
     pieces = snippet("x" * shift + sign * 40 + " needle " + sign * 100, parse_query("needle").wanted)
     shown = "".join(piece.text for piece in pieces).strip("…")
     assert shown.replace(sign, "").replace("x", "") == " needle "
+
+
+@pytest.mark.parametrize("shift", range(8))
+def test_a_word_that_goes_on_behind_the_snippet_is_not_marked(shift):
+    text = "the " + "x" * shift + " there" * 200
+    pieces = snippet(text, parse_query("the").wanted)
+    assert [piece.text for piece in pieces if piece.is_match] == ["the"]
 
 
 def test_a_snippet_shows_where_most_of_the_terms_stand():
@@ -237,6 +245,27 @@ def test_titles_are_found_too(session):
     named = store_session(title="The migration of invoices")
     page = search_page(parse_query("invoices migration"), SearchFilters())
     assert [hit.session_id for hit in page.titles] == [named.pk]
+
+
+@pytest.mark.parametrize(
+    ("title", "query", "is_found"),
+    [
+        ("Ärger mit der Straße", "ARGER strasse", True),
+        ("Ship it 🚀 today", "🚀", True),
+        ("Ship it 🚀 today", "ship 🔥", False),
+        ("100% of _all_ \\ paths", "100%", True),
+        ("100 of all", "100%", False),
+        ("100% of _all_ \\ paths", "_all_ \\", True),
+        ("Retries of webhooks", "webhook -retries", False),
+        ("Retries of webhooks", '"retries of"', True),
+        ("ＡＰＩ keys", "api", True),
+    ],
+)
+def test_titles_are_found_by_the_rules_of_texts(title, query, is_found):
+    store_session(title=title)
+    page = search_page(parse_query(query), SearchFilters())
+    assert bool(page.titles) == is_found
+    assert all(any(piece.is_match for piece in hit.pieces) for hit in page.titles)
 
 
 def test_hits_of_a_session_stand_in_its_order_with_the_way_to_the_next():

@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from sessions_app.selectors.search_query import parse_query
-from sessions_app.selectors.search_words import as_written, fold, plain, words_of
+from sessions_app.selectors.search_words import MAY_BE_ASCII, as_written, fold, plain, words_of
 
 MIXED = st.text(
     st.one_of(
@@ -98,6 +98,7 @@ def test_places_of_each_character_lead_back_between_others():
         text = f"ab{chr(code)}cd"
         folded = fold(text)
         assert folded.text == plain(text), hex(code)
+        assert not folded.text.isascii() or MAY_BE_ASCII.fullmatch(text[2]), hex(code)
         assert folded.text.endswith("cd"), hex(code)
         assert folded.source(len(folded.text) - 2, len(folded.text)) == (3, 5), hex(code)
 
