@@ -89,7 +89,7 @@ def create_session(request: HttpRequest, body: SessionIn) -> HttpResponse:
     runner = _runner(actor, body.runner) if body.runner else None
 
     def create() -> Answer:
-        session = services.create(
+        session = services.begin(
             actor=actor, title=body.title, agent=body.agent, project=body.project, model=body.model, window=body.context_window,
             runner=runner, labels=body.labels, parent=parent, items=body.initial_items,
         )  # fmt: skip

@@ -11,7 +11,7 @@ from sessions_app.engine.texts import storable
 from sessions_app.events import log
 from sessions_app.events.actors import Actor
 from sessions_app.events.types import EventType
-from sessions_app.models import Project, Runner, Session, SessionKind, SessionRelation, new_id
+from sessions_app.models import Project, Runner, Session, SessionKind, SessionRelation
 from sessions_app.permissions import Action, allows, require
 from sessions_app.providers.turn_models import UnusableModel, parse_model
 from sessions_app.services import model_choice, signals
@@ -37,7 +37,7 @@ def begins_with(actor: Actor) -> Action:
     return Action.INGEST if allows(actor, Action.INGEST) and not allows(actor, Action.MESSAGE) else Action.MESSAGE
 
 
-def create(
+def begin(
     *,
     actor: Actor,
     title: str = "",
@@ -60,31 +60,24 @@ def create(
     provider, name, named_window = _model(model.strip())
     _check(title, window or named_window, labels)
     drafts = [_draft(number, item) for number, item in enumerate(_bounded(items))]
-    identifier = new_id()
+    session = Session(
+        title=title or UNTITLED,
+        title_source="person" if title else "",
+        agent=storable(agent) or AGENT,
+        provider=provider,
+        model=name,
+        window_override=window or named_window,
+        kind=SessionKind.INLINE,
+        parent=parent,
+        relation=SessionRelation.SUB_AGENT if parent else "",
+        labels=list(dict.fromkeys(labels)),
+        last_activity_at=datetime.now(UTC),
+    )
+    session.source_key = f"{SessionKind.INLINE}:{session.pk}"
     with transaction.atomic():
-        session = Session.objects.create(
-            pk=identifier,
-            title=title or UNTITLED,
-            title_source="person" if title else "",
-            agent=storable(agent) or AGENT,
-            provider=provider,
-            model=name,
-            window_override=window or named_window,
-            kind=SessionKind.INLINE,
-            project=_project(project),
-            parent=parent,
-            relation=SessionRelation.SUB_AGENT if parent else "",
-            labels=list(dict.fromkeys(labels)),
-            source_key=f"{SessionKind.INLINE}:{identifier}",
-            last_activity_at=datetime.now(UTC),
-        )
-        log.append(
-            log.session_stream(session.pk),
-            EventType.SESSION_CREATED,
-            actor=actor,
-            target=("session", str(session.pk)),
-            payload={"provider": provider, "model": name, "window": session.window_override, "items": len(drafts)},
-        )
+        session.project = _project(project)
+        session.save(force_insert=True)
+        _tell_begun(actor, session, items=len(drafts))
         if drafts:
             append(session, drafts, actor=actor)
         signals.refresh(session.pk)
@@ -92,6 +85,12 @@ def create(
             bind(actor=actor, session=session, runner=runner)
     session.refresh_from_db()
     return session
+
+
+def _tell_begun(actor: Actor, session: Session, *, items: int) -> None:
+    payload = {"provider": session.provider, "model": session.model, "window": session.window_override, "items": items}
+    target = ("session", str(session.pk))
+    log.append(log.session_stream(session.pk), EventType.SESSION_CREATED, actor=actor, target=target, payload=payload)
 
 
 def edit(

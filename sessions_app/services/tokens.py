@@ -58,7 +58,7 @@ class MadeToken:
     secret: str
 
 
-def create(*, actor: Actor, name: str, owner: str, scopes: list[str], expires_at: datetime | None = None) -> MadeToken:
+def make(*, actor: Actor, name: str, owner: str, scopes: list[str], expires_at: datetime | None = None) -> MadeToken:
     """Makes a token in the name of the user `owner`. Its rights are its scopes, and of these what its owner may do.
 
     Raises `InvalidToken` and what `permissions.require` raises.

@@ -24,7 +24,7 @@ def token_list(request: PageRequest) -> HttpResponse:
     form = TokenForm(request.POST if request.method == "POST" else None, owners=page.owners, initial={"user": actor.name})
     if form.is_bound and form.is_valid():
         try:
-            made = tokens.create(actor=actor, **form.wanted())
+            made = tokens.make(actor=actor, **form.wanted())
         except tokens.InvalidToken as error:
             form.add_error(error.field, str(error))
         else:

@@ -41,7 +41,7 @@ class Api:
 
 
 def token_of(owner: User, *scopes: str, **more: Any) -> str:
-    made = tokens.create(actor=TESTS, name=more.pop("name", f"of {owner} for {scopes}"), owner=owner.username, scopes=list(scopes), **more)
+    made = tokens.make(actor=TESTS, name=more.pop("name", f"of {owner} for {scopes}"), owner=owner.username, scopes=list(scopes), **more)
     return made.secret
 
 

@@ -10,7 +10,7 @@ from django.core.management.base import CommandParser
 from sessions_app.management.arguments import moment
 from sessions_app.management.base import ConsoleCommand
 from sessions_app.permissions import Scope
-from sessions_app.services.tokens import create
+from sessions_app.services.tokens import make
 from sessions_app.shapes import iso
 
 
@@ -44,7 +44,7 @@ class Command(ConsoleCommand):
 
     def run(self, options: Mapping[str, Any]) -> None:
         scopes = [scope.strip() for given in options["scope"] for scope in given.split(",") if scope.strip()]
-        made = create(actor=self.actor, name=options["name"], owner=options["user"], scopes=scopes, expires_at=options["expires"])
+        made = make(actor=self.actor, name=options["name"], owner=options["user"], scopes=scopes, expires_at=options["expires"])
         token = made.token
         if self.out.is_json:
             shape = {"object": "token", "id": token.pk, "name": token.name, "user": options["user"], "scopes": token.scopes}
