@@ -33,6 +33,9 @@ _FILLS = {"system": "system", "block": "block", "results": "tools", "calls": "to
 _FILL_WORDS = {"system": "system", "block": "block", "tools": "calls and results", "text": "text"}
 
 
+LEFT_TO_US = 204
+"""What a runner answers that has no way of its own."""
+
 MOST_KIN = 20
 """Copies of a session that its page names."""
 
@@ -211,7 +214,8 @@ def _gauge(session: Session, running: Compaction | None) -> Gauge:
     tokens = session.signal_tokens
     share = (tokens or 0) / window
     checkpoint = session.active_console_id or session.active_agent_id
-    expected = session.foldable_to if running else None
+    is_at_runner = running is not None and running.forwarded_at is not None and running.runner_answer != LEFT_TO_US
+    expected = session.foldable_to if running and not is_at_runner else None
     return Gauge(
         tokens=tokens,
         window=session.window,
@@ -271,7 +275,7 @@ def _button(session: Session, running: Compaction | None, runner: RunnerLine | N
     if running:
         return _running_button(running)
     if runner is not None and runner.undecided:
-        return CompactButton("unsupported", "Cannot compact", "what the runner did is not known")
+        return CompactButton("unsupported", "Cannot compact", "its outcome is not known")
     is_foldable = not session.unfoldable_reason and session.foldable_to is not None
     if runner is not None and not is_foldable and not session.is_busy:
         return CompactButton("ready", "Compact", f"asks {runner.name}")

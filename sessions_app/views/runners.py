@@ -13,10 +13,10 @@ from django_htmx.http import HttpResponseClientRedirect
 from sessions_app import permissions
 from sessions_app.events import log
 from sessions_app.events.actors import Actor
-from sessions_app.models import Runner
+from sessions_app.models import Runner, Session
 from sessions_app.permissions import Action, actor_of, require, unknown
 from sessions_app.runner_forms import BindForm, DecisionForm, RunnerForm
-from sessions_app.selectors import runners
+from sessions_app.selectors import runners, session_page
 from sessions_app.services.compactions.request import InvalidRequest, SessionBusy, settle
 from sessions_app.services.compactions.request import request as request_compaction
 from sessions_app.services.compactions.revert import CompactionUnderWay
@@ -75,22 +75,27 @@ def runner_remove(request: PageRequest, runner_id: uuid.UUID) -> HttpResponse:
     return redirect("runner-list")
 
 
-@require_POST
+@require_http_methods(["GET", "HEAD", "POST"])
 def session_bind(request: PageRequest, session_id: uuid.UUID) -> HttpResponse:
     """Binds a session to a runner, or to none."""
     actor = actor_of(request)
     session = permissions.access_session(actor, session_id, Action.BIND_RUNNER)
+    if request.method != "POST":
+        return _ask_runner(request, session)
     form = BindForm(request.POST)
-    runner = runners.runner_named(form.cleaned_data["runner"]) if form.is_valid() else None
+    if not form.is_valid():
+        return _ask_runner(request, session, "An id has at most 200 characters. Nothing was changed.")
+    named = form.cleaned_data["runner"]
+    runner = runners.runner_named(named) if named else None
     try:
         if runner is not None:
             binding.bind(actor=actor, session=session, runner=runner, external_id=form.cleaned_data["external_id"])
-        elif form.is_valid() and not form.cleaned_data["runner"]:
-            binding.unbind(actor=actor, session=session)
+        elif named:
+            return _ask_runner(request, session, "There is no such runner any more. Nothing was changed.")
         else:
-            raise BadRequest("There is no such runner. Nothing was changed.")
+            binding.unbind(actor=actor, session=session)
     except (binding.InvalidBinding, CompactionUnderWay, SessionBusy) as error:
-        messages.error(request, str(error))
+        return _ask_runner(request, session, str(error))
     return redirect("session-detail", session_id)
 
 
@@ -112,6 +117,12 @@ def session_decide(request: PageRequest, session_id: uuid.UUID) -> HttpResponse:
         messages.error(request, str(error))
     page = reverse("session-detail", args=[session_id])
     return HttpResponseClientRedirect(page) if wants_fragment(request) else redirect(page)
+
+
+def _ask_runner(request: PageRequest, session: Session, refusal: str = "") -> HttpResponse:
+    form = BindForm(initial={"external_id": session.external_id})
+    context: Context = {"header": session_page.header(session.pk), "form": form, "rows": runners.runner_rows(), "refusal": refusal}
+    return render_page(request, "runners/bind.html", context, status=422 if refusal else 200)
 
 
 def _tested(request: PageRequest, actor: Actor, runner: Runner) -> HttpResponse:

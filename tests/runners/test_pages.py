@@ -103,7 +103,12 @@ def test_a_session_is_bound_and_unbound(support_page):
     runner_at("http://127.0.0.1:1")
     support_page.post(reverse("session-bind", args=[session.pk]), {"runner": "box", "external_id": "conv-7"})
     assert (fresh(session).runner.name, session.external_id) == ("box", "conv-7")
-    assert support_page.post(reverse("session-bind", args=[session.pk]), {"runner": "nobody"}).status_code == 400
+    form = text_of(support_page.get(reverse("session-bind", args=[session.pk])))
+    assert ('value="box" selected' in form, 'value="conv-7"' in form) == (True, True)
+    for told, says in [({"runner": "nobody"}, "no such runner"), ({"runner": "box", "external_id": ".."}, "A runner's id")]:
+        answer = support_page.post(reverse("session-bind", args=[session.pk]), told)
+        assert (answer.status_code, says in text_of(answer)) == (422, True)
+    assert fresh(session).external_id == "conv-7"
     support_page.post(reverse("session-bind", args=[session.pk]), {"runner": ""})
     assert fresh(session).runner is None
 
@@ -153,7 +158,7 @@ def test_the_session_s_page_tells_of_its_runner_and_asks_what_is_to_follow(suppo
     detail = text_of(support_page.get(reverse("session-detail", args=[undecided.pk])))
     assert "Runner <strong>box</strong>" in detail
     assert "carried out compaction a1 is not known" in detail
-    assert "what the runner did is not known" in detail
+    assert "its outcome is not known" in detail
     dialog = support_page.get(reverse("compaction-create", args=[undecided.pk]), headers={"HX-Request": "true"})
     assert "nothing begins here" in text_of(dialog)
     answer = support_page.post(reverse("compaction-create", args=[undecided.pk]), {})
@@ -188,4 +193,4 @@ def test_a_session_with_nothing_to_fold_here_may_still_be_compacted_there(suppor
 
 def test_without_a_runner_nothing_of_it_stands_on_the_page(support_page):
     page = support_page.get(reverse("session-detail", args=[long_session().pk])).content.decode()
-    assert '<div id="session-runner" class="panel-slot"></div>' in page
+    assert '<div id="session-runner" class="panel-slot session__runner"></div>' in page
