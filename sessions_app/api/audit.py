@@ -13,6 +13,7 @@ from pydantic import AwareDatetime
 from sessions_app.api.auth import actor_of
 from sessions_app.api.errors import ApiError
 from sessions_app.api.pagination import MOST, ListOut, list_of, unknown_cursor
+from sessions_app.api.wire import Word
 from sessions_app.events.actors import Actor
 from sessions_app.models import ActorKind, EventResult
 from sessions_app.permissions import Action, require
@@ -26,7 +27,7 @@ from sessions_app.shapes import Shape, event_shape
 router = Router()
 
 MAX_ID = 2**62
-Text = Annotated[str, Field(max_length=150)]
+Text = Annotated[Word, Field(max_length=150)]
 
 
 class Family(StrEnum):
@@ -42,22 +43,22 @@ class Family(StrEnum):
 class EventsFilter(Schema):
     """Filters. `type`: of the event; `kind`: of the actor; `q`: a word of the reason or payload."""
 
-    stream: Annotated[str, Field(max_length=80)] = ""
+    stream: Annotated[Word, Field(max_length=80)] = ""
     family: Family | None = None
     actor: Text = ""
     kind: ActorKind | None = None
     role: Literal["operator", "support", "admin"] | None = None
-    type: Annotated[str, Field(max_length=60)] = ""
+    type: Annotated[Word, Field(max_length=60)] = ""
     session: uuid.UUID | None = None
-    target: Annotated[str, Field(max_length=64)] = ""
+    target: Annotated[Word, Field(max_length=64)] = ""
     result: EventResult | None = None
     compaction: uuid.UUID | None = None
-    request: Annotated[str, Field(max_length=64)] = ""
-    gesture: Annotated[str, Field(max_length=64)] = ""
-    address: Annotated[str, Field(max_length=64)] = ""
+    request: Annotated[Word, Field(max_length=64)] = ""
+    gesture: Annotated[Word, Field(max_length=64)] = ""
+    address: Annotated[Word, Field(max_length=64)] = ""
     since: AwareDatetime | None = None
     until: AwareDatetime | None = None
-    q: Annotated[str, Field(max_length=200)] = ""
+    q: Annotated[Word, Field(max_length=200)] = ""
 
     def filters(self) -> AuditFilters:
         moments = ("since", "until")
@@ -83,7 +84,7 @@ class VerifyQuery(Schema):
     """`state`: what the last answer said, to go on; `stream`: only this one, at once."""
 
     state: Annotated[str, Field(max_length=100_000)] = ""
-    stream: Annotated[str, Field(max_length=80)] = ""
+    stream: Annotated[Word, Field(max_length=80)] = ""
 
 
 @router.get("", response=ListOut)

@@ -8,13 +8,15 @@ from ninja import Field, Query, Router, Schema
 from pydantic import AwareDatetime, ConfigDict
 
 from sessions_app.api.auth import actor_of
-from sessions_app.api.documents import session_document
+from sessions_app.api.documents import opened_document, session_document
 from sessions_app.api.errors import ApiError
 from sessions_app.api.idempotency import create_once, created
 from sessions_app.api.pagination import ListOut, PageQuery, list_of, unknown_cursor
+from sessions_app.api.wire import Word
 from sessions_app.events.actors import Actor
 from sessions_app.models import Runner, Session, SessionKind, SessionStatus
 from sessions_app.permissions import Action, access_session, require
+from sessions_app.selectors.followed import session_cursor
 from sessions_app.selectors.runners import runner_named
 from sessions_app.selectors.session_rows import RowFilters, session_rows
 from sessions_app.services import sessions as services
@@ -29,7 +31,7 @@ Title = Annotated[str, Field(max_length=services.MAX_TITLE_CHARS)]
 Label = Annotated[str, Field(min_length=1, max_length=services.MAX_LABEL_CHARS)]
 Labels = Annotated[list[Label], Field(max_length=services.MOST_LABELS)]
 Window = Annotated[int, Field(ge=services.WINDOWS[0], le=services.WINDOWS[1])]
-Name = Annotated[str, Field(max_length=200)]
+Name = Annotated[Word, Field(max_length=200)]
 
 
 class SessionIn(Schema):
@@ -71,7 +73,7 @@ class SessionsQuery(PageQuery):
     kind: SessionKind | None = None
     runner: Name = ""
     label: Name = ""
-    project: Annotated[str, Field(max_length=500)] = ""
+    project: Annotated[Word, Field(max_length=500)] = ""
     parent: uuid.UUID | None = None
     pressure_min: Annotated[float, Field(ge=0, le=1_000)] | None = None
     since: AwareDatetime | None = None
@@ -138,9 +140,10 @@ def _filters(asked: SessionsQuery) -> RowFilters | None:
 def read_session(request: HttpRequest, session_id: uuid.UUID) -> Shape:
     """A session: what it is, how full its context is, what is under way."""
     actor = actor_of(request)
+    last_seq = session_cursor(session_id)  # before the row: a stream from here on misses nothing
     session = access_session(actor, session_id, Action.READ)
     record_view(actor=actor, session=session)
-    return session_document(session)
+    return opened_document(session, last_seq)
 
 
 @router.patch("/{uuid:session_id}", response=dict[str, Any])

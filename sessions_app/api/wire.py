@@ -1,16 +1,27 @@
 """JSON as it comes and goes."""
 
 import json
-from typing import Any
+from typing import Annotated, Any
 
 import orjson
 from django.http import HttpRequest, HttpResponse
 from ninja.parser import Parser
 from ninja.renderers import BaseRenderer
+from pydantic import AfterValidator
 
 from sessions_app.engine import foreign_json
 
 JSON = "application/json"
+
+
+def _without_nul(text: str) -> str:
+    if "\0" in text:
+        raise ValueError("NUL is no character of a text")
+    return text
+
+
+Word = Annotated[str, AfterValidator(_without_nul)]
+"""A text to look for: no database compares one that holds NUL."""
 
 
 class BodyParser(Parser):

@@ -88,7 +88,7 @@ def begin(
 
 
 def _tell_begun(actor: Actor, session: Session, *, items: int) -> None:
-    payload = {"provider": session.provider, "model": session.model, "window": session.window_override, "items": items}
+    payload: dict[str, object] = {"provider": session.provider, "model": session.model, "window": session.window_override, "items": items}
     target = ("session", str(session.pk))
     log.append(log.session_stream(session.pk), EventType.SESSION_CREATED, actor=actor, target=target, payload=payload)
 
