@@ -33,11 +33,9 @@ class Migration(migrations.Migration):
             ],
         ),
         migrations.AddField("session", "runner", models.ForeignKey(related_name="sessions", **RUNNER)),
-        migrations.AddField("session", "external_id", models.CharField(blank=True, default="", max_length=200)),
-        migrations.AddField("session", "unbound_kind", models.CharField(blank=True, default="", max_length=10)),
-        migrations.AddIndex(
-            "session", models.Index(condition=models.Q(runner__isnull=False), fields=["runner"], name="session_by_runner")
-        ),
+        migrations.AddField("session", "external_id", models.CharField(blank=True, db_default="", default="", max_length=200)),
+        migrations.AddField("session", "unbound_kind", models.CharField(blank=True, db_default="", default="", max_length=10)),
+        migrations.AddIndex("session", models.Index(condition=models.Q(runner__isnull=False), fields=["runner"], name="session_by_runner")),
         migrations.AddField("compaction", "through", models.CharField(blank=True, max_length=8, null=True)),
         migrations.AddField("compaction", "runner", models.ForeignKey(related_name="+", **RUNNER)),
         migrations.AddField("compaction", "forwarded_at", models.DateTimeField(blank=True, null=True)),

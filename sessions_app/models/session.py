@@ -69,8 +69,8 @@ class Session(models.Model):
     window_reported = models.PositiveIntegerField(null=True, blank=True)  # tokens; the agent's file says so. Else the model table decides
     kind = models.CharField(max_length=10, choices=SessionKind.choices, default=SessionKind.IMPORTED)
     runner = models.ForeignKey("Runner", null=True, blank=True, on_delete=models.SET_NULL, related_name="sessions", db_index=False)
-    external_id = models.CharField(max_length=200, blank=True, default="")  # what its runner calls it; empty: by our own id
-    unbound_kind = models.CharField(max_length=10, blank=True, default="")  # what its kind is again without its runner
+    external_id = models.CharField(max_length=200, blank=True, default="", db_default="")  # what its runner calls it; empty: by our own id
+    unbound_kind = models.CharField(max_length=10, blank=True, default="", db_default="")  # what its kind is again without its runner
     status = models.CharField(max_length=12, choices=SessionStatus.choices, default=SessionStatus.IDLE)
     parent = models.ForeignKey("self", null=True, blank=True, on_delete=models.SET_NULL, related_name="children")
     relation = models.CharField(max_length=12, choices=SessionRelation.choices, blank=True)

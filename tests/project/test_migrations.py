@@ -2,6 +2,8 @@
 
 import pytest
 from django.core.management import call_command
+from django.db.migrations.loader import MigrationLoader
+from django.db.migrations.operations import AddField
 
 from sessions_app.engine.terms import Status
 from sessions_app.events.verify import verify_all
@@ -15,6 +17,22 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("
 
 OLDEST = "0005"
 """The oldest form that was ever in use."""
+
+FIRST_SO = "0018"
+"""From here on an upgrade may go on beside processes of the version before."""
+
+
+def test_a_process_of_the_version_before_can_leave_out_what_a_migration_adds():
+    """While an upgrade goes on, it still writes: a column must be null or be filled by the database."""
+    added = [
+        (f"{name}: {operation.model_name}.{operation.name}", operation.field)
+        for (app, name), migration in MigrationLoader(None).disk_migrations.items()
+        if app == "sessions_app" and name > FIRST_SO
+        for operation in migration.operations
+        if isinstance(operation, AddField)
+    ]
+    assert added
+    assert [name for name, field in added if not (field.null or field.has_db_default())] == []
 
 
 @pytest.fixture
