@@ -15,7 +15,7 @@ OURS = "palimpsest"
 """The tag under which a start asks for these checks alone: all the others load every page first."""
 
 MEMORY = "memory://"
-SQLITE = "django.db.backends.sqlite3"
+SQLITE = "project.sqlite"
 CORE_REDIS_LAYER = "channels_redis.core.RedisChannelLayer"
 ONE_PROCESS_LAYERS = frozenset({"project.layers.LoopSafeInMemoryChannelLayer", "channels.layers.InMemoryChannelLayer"})
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})

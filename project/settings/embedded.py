@@ -10,7 +10,7 @@ SECRET_KEY = secret_key(DATA_DIR)
 
 DATABASES = {
     "default": {
-        "ENGINE": "django.db.backends.sqlite3",
+        "ENGINE": "project.sqlite",
         "NAME": DATA_DIR / "palimpsest.sqlite3",
         "OPTIONS": {
             # IMMEDIATE: a transaction that reads and then writes would fail at once where it now waits.
@@ -28,3 +28,4 @@ CELERY_BROKER_URL = "memory://localhost/"
 # Seconds that a click may wait until a worker looks; looking takes about one per cent of a core.
 CELERY_BROKER_TRANSPORT_OPTIONS = {"polling_interval": 0.01}
 FILE_UPLOAD_TEMP_DIR = None
+SHARE_CONNECTIONS = "project.sqlite.kept.share_connections"

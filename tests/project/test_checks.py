@@ -7,7 +7,7 @@ from django.core.exceptions import ImproperlyConfigured
 from project import checks
 
 MEMORY, REDIS = "memory://localhost/", "redis://127.0.0.1/0"
-SQLITE, POSTGRESQL = "django.db.backends.sqlite3", "project.postgresql"
+SQLITE, POSTGRESQL = "project.sqlite", "project.postgresql"
 ONE_PROCESS, CROSSING = "project.layers.LoopSafeInMemoryChannelLayer", "channels_redis.pubsub.RedisPubSubChannelLayer"
 
 

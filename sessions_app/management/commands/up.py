@@ -102,6 +102,8 @@ class Command(BaseCommand):
         try:
             # Before the workers: the demo runs its compactions itself, one after the other.
             sign_ins = demo.fill(actor=system_actor("up")).sign_ins if settings.SETS_ITSELF_UP else ()
+            if share_connections := getattr(settings, "SHARE_CONNECTIONS", ""):
+                import_string(share_connections)()
             background.start()
             if watch is not None:
                 watch.start()

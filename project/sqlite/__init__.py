@@ -1,0 +1,1 @@
+"""SQLite, as the embedded form uses it."""
