@@ -1,5 +1,6 @@
 """What changes in folders, and in which order it is looked at."""
 
+import contextlib
 import logging
 import os
 import threading
@@ -18,6 +19,9 @@ logging.getLogger("watchfiles").setLevel(logging.WARNING)  # it would write a li
 DEBOUNCE_MS = 50
 STEP_MS = 15
 POLL_MS = 500
+POLLED_FILES = 10_000
+"""Files that are looked at so often; twice as many are half as often."""
+
 AT_MOST_EVERY_S = 0.25
 """A file that is written to all the time is looked at four times a second; after a pause it is at once."""
 
@@ -30,20 +34,19 @@ _TELLS_NOTHING = ("nfs", "cifs", "smb", "9p", "afs", "ceph", "gluster", "vboxsf"
 _NO_MORE_WATCHES = ("limit", "no space", "too many")
 
 
-def session_files(folders: Iterable[Path]) -> dict[Path, tuple[int, int]]:
+def session_files(folders: Iterable[Path]) -> dict[str, tuple[int, int]]:
     """Every file below the folders that may be a session: its size and time of change. Links to folders are not followed."""
-    found: dict[Path, tuple[int, int]] = {}
-    for folder in folders:
-        for parent, _, names in os.walk(folder):
-            for name in names:
-                path = Path(parent, name)
-                if not may_be_session(path):
-                    continue
-                try:
-                    status = path.stat()
-                except OSError:
-                    continue
-                found[path] = (status.st_size, status.st_mtime_ns)
+    found: dict[str, tuple[int, int]] = {}
+    waiting = [str(folder) for folder in folders]
+    while waiting:
+        with contextlib.suppress(OSError), os.scandir(waiting.pop()) as entries:  # one that went away, or may not be read
+            for entry in entries:
+                with contextlib.suppress(OSError):
+                    if entry.is_dir(follow_symlinks=False):
+                        waiting.append(entry.path)
+                    elif may_be_session(entry.name) and not entry.is_dir():
+                        status = entry.stat()
+                        found[entry.path] = (status.st_size, status.st_mtime_ns)
     return found
 
 
@@ -89,7 +92,7 @@ class FolderObserver(threading.Thread):
     def _observe(self, folders: list[Path]) -> None:
         inodes = {folder: folder.stat().st_ino for folder in folders}
         if self._was_away:
-            self._changed(list(session_files(folders)))
+            self._changed([Path(name) for name in session_files(folders)])
         changes = watch(
             *folders,
             watch_filter=None,
@@ -100,7 +103,7 @@ class FolderObserver(threading.Thread):
             yield_on_timeout=True,
             raise_interrupt=False,
             force_polling=self._polls,
-            poll_delay_ms=POLL_MS,
+            poll_delay_ms=_poll_ms(folders) if self._polls else POLL_MS,
             ignore_permission_denied=True,
         )
         for some in changes:
@@ -108,6 +111,11 @@ class FolderObserver(threading.Thread):
                 self._changed(_files_in(some))
             elif any(_inode(folder) != inodes.get(folder) for folder in self._folders):
                 return  # one came, went or was replaced: what was followed is another one
+
+
+def _poll_ms(folders: Iterable[Path]) -> int:
+    """The more files there are, the less often all of them are looked at."""
+    return POLL_MS * max(1, len(session_files(folders)) // POLLED_FILES)
 
 
 def _inode(folder: Path) -> int | None:
@@ -122,10 +130,10 @@ def _files_in(changes: Iterable[tuple[Change, str]]) -> list[Path]:
     found: set[Path] = set()
     for change, name in changes:
         path = Path(name)
-        if may_be_session(path):
+        if may_be_session(path.name):
             found.add(path)
         elif change is Change.added and path.is_dir():
-            found.update(session_files([path]))
+            found.update(map(Path, session_files([path])))
     return sorted(found, key=lambda path: (is_sub_agents(path), str(path)))
 
 

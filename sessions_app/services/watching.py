@@ -4,6 +4,7 @@ Each file has one import at a time, and growth never waits behind a large file. 
 """
 
 import threading
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,7 +22,7 @@ from sessions_app.services.imports import cancel_import, import_paths
 from sessions_app.services.imports.database_place import DatabaseGoneError, DatabasePlace
 from sessions_app.services.imports.outcomes import SourceOutcome, SourceState, database_trouble
 from sessions_app.services.imports.runs import IMPORTS_STREAM
-from sessions_app.services.imports.sources import path_of
+from sessions_app.services.imports.sources import LOOKUP, path_of
 from sessions_app.services.watched_files import WatchedFiles
 from sessions_app.services.watched_folders import FolderObserver, Turns, is_polled, session_files
 
@@ -29,6 +30,9 @@ logger = structlog.get_logger(__name__)
 
 RESCAN_S = 30.0
 """A notice of the file system may get lost: so often every file's size and time are looked at."""
+
+RESCAN_SHARE = 50
+"""So many times as long as a look took, in seconds of the processor, the next one waits at least."""
 
 SETTLED_S = 2.0
 """After so long the file system is sure to tell of changes; what was written until then is looked for."""
@@ -103,7 +107,9 @@ class Watch:
         try:
             rest_s = SETTLED_S
             while not self._stop.wait(rest_s):
-                seen, rest_s = self._rescan(seen), RESCAN_S
+                started = time.thread_time()
+                seen = self._rescan(seen)
+                rest_s = max(RESCAN_S, RESCAN_SHARE * (time.thread_time() - started))
         finally:
             self._stop.set()
             self._turns.close()
@@ -120,7 +126,9 @@ class Watch:
     def _first_pass(self) -> None:
         try:
             run = import_paths(actor=self._actor, paths=self._folders, may_spawn=True, begun=self._begun)
-            observe(Q(source_files__path__in=[path_of(file) for file in session_files(self._folders)]))
+            names = list(session_files(self._folders))
+            for start in range(0, len(names), LOOKUP):
+                observe(Q(source_files__path__in=[path_of(Path(name)) for name in names[start : start + LOOKUP]]))
             problems = [f"{file['name']}: {file['error']}" for file in run.files if file["state"] == SourceState.FAILED.value]
             for problem in problems:
                 if not any(problem.startswith(f"{folder}: ") for folder in self._folders):  # an empty folder may fill yet
@@ -143,12 +151,12 @@ class Watch:
         for path in paths:
             self._turns.add(path, is_large=self._files.is_large(path))
 
-    def _rescan(self, seen: dict[Path, tuple[int, int]]) -> dict[Path, tuple[int, int]]:
+    def _rescan(self, seen: dict[str, tuple[int, int]]) -> dict[str, tuple[int, int]]:
         """Takes what no notice told of."""
         self._look_for_database()
         now = session_files(self._folders)
-        self._changed([path for path, state in now.items() if seen.get(path) != state])
-        self._files.forget(seen.keys() - now.keys())
+        self._changed([Path(name) for name, state in now.items() if seen.get(name) != state])
+        self._files.forget(map(Path, seen.keys() - now.keys()))
         self._note(files=len(now))
         return now
 

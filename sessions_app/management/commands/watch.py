@@ -37,7 +37,9 @@ class Command(DatabaseCommand):
         self.stdout.write(f"Following {', '.join(map(str, folders))} (Ctrl-C stops it).")
         if watch.polled:
             names = ", ".join(map(str, watch.polled))
-            self.stdout.write(f"Changes in {names} are looked for twice a second: the file system does not tell of them.")
+            self.stdout.write(
+                f"Changes in {names} are looked for twice a second, and of more than 10,000 files less often: the file system does not tell of them."
+            )
         self.stdout.flush()
         try:
             watch.run()

@@ -91,7 +91,7 @@ class Archive:
             if member.refusal:
                 text = f"It was not taken: {member.refusal}."
                 refused.append(SourceOutcome(name=self._name_of(member), state=SourceState.FAILED, error=text))
-            elif not (may_be_session(Path(member.name)) or self.kind == "gzip"):
+            elif not (may_be_session(member.name) or self.kind == "gzip"):
                 text = "Its name does not end in .json or .jsonl."
                 refused.append(SourceOutcome(name=self._name_of(member), state=SourceState.SKIPPED, error=text))
             else:

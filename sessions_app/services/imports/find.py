@@ -10,7 +10,7 @@ from typing import BinaryIO
 
 from sessions_app.services.imports.outcomes import ImportFailedError, ImportStoppedError
 
-SUFFIXES = frozenset({".json", ".jsonl"})
+SUFFIXES = frozenset({"json", "jsonl"})
 # Bookkeeping beside the transcripts of sub-agents and of workflow runs.
 _NO_TRANSCRIPT = ("journal.jsonl", ".meta.json")
 
@@ -76,9 +76,10 @@ def is_sub_agents(file: Path) -> bool:
     return "subagents" in file.parts or file.stem.startswith("agent-")
 
 
-def may_be_session(path: Path) -> bool:
-    """Whether a file in a folder is called as sessions are."""
-    return path.suffix in SUFFIXES and not path.name.endswith(_NO_TRANSCRIPT)
+def may_be_session(name: str) -> bool:
+    """Whether a file in a folder is called as sessions are. `name` may have the folders before it."""
+    stem, _, suffix = name.rpartition("/")[2].rpartition(".")
+    return bool(stem) and suffix in SUFFIXES and not name.endswith(_NO_TRANSCRIPT)
 
 
 def _walk(folder: Path, found: Found, cancelled: Callable[[], bool]) -> None:
@@ -89,9 +90,8 @@ def _walk(folder: Path, found: Found, cancelled: Callable[[], bool]) -> None:
         if cancelled():
             raise ImportStoppedError
         for name in names:
-            path = Path(parent, name)
-            if may_be_session(path):
-                _judge(path, found)
+            if may_be_session(name):
+                _judge(Path(parent, name), found)
 
 
 def _judge(path: Path, found: Found) -> None:
