@@ -5,7 +5,7 @@ from typing import Any
 
 import structlog
 from django.core.exceptions import BadRequest, RequestDataTooBig, TooManyFilesSent
-from django.db import DatabaseError
+from django.db import InterfaceError, OperationalError
 from django.http import Http404, HttpRequest, HttpResponse
 from ninja import NinjaAPI
 from ninja.errors import AuthenticationError, HttpError, ValidationError
@@ -144,7 +144,7 @@ def as_api_error(error: Exception) -> ApiError | None:
             return _of_status(error.status_code)
         case Http404():
             return ApiError("not_found", SENTENCES[404])
-        case DatabaseError():
+        case OperationalError() | InterfaceError():
             return ApiError("internal_error", DATABASE, status=503, retryable=True, retry_s=RETRY_S)
     kind = next((kind for kind in type(error).__mro__ if kind in CODES), None)
     if kind is None:

@@ -83,8 +83,9 @@ def _of_project(named: str) -> Q:
         return Q(project__name=named) | Q(project__key=named)
 
 
-def _with_label(label: str) -> Q | RawSQL:
-    if connection.vendor == "postgresql":
-        return Q(labels__contains=[label])
-    held = f'EXISTS (SELECT 1 FROM json_each("{Session._meta.db_table}"."labels") WHERE value = %s)'  # noqa: S608
+def _with_label(label: str) -> RawSQL:
+    """That one of a session's labels is this one, letter for letter."""
+    labels = f'"{Session._meta.db_table}"."labels"'
+    each = f"json_array_elements_text({labels}) AS label(value)" if connection.vendor == "postgresql" else f"json_each({labels})"
+    held = f"EXISTS (SELECT 1 FROM {each} WHERE value = %s)"  # noqa: S608
     return RawSQL(held, [label], output_field=BooleanField())  # noqa: S611  the label is a parameter
