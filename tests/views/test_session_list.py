@@ -7,9 +7,12 @@ from pathlib import Path
 
 import pytest
 from django.core.cache import cache
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 
 from sessions_app.models import Compaction, Project, SessionRelation
+from sessions_app.selectors import session_filters
 from tests.views.conftest import NOON
 
 QUERY_COUNTS = json.loads((Path(__file__).resolve().parents[1] / "query_counts.json").read_text())
@@ -186,3 +189,21 @@ def test_without_sign_in_the_list_leads_to_it(client: Client):
     response = client.get("/?q=x")
     assert response.status_code == 302
     assert response["Location"] == "/sign-in/?next=%2F%3Fq%3Dx"
+
+
+def test_filters_offer_the_projects_with_the_most_sessions_however_many_there_are(operator_page: Client, make_session, monkeypatch):
+    cache.clear()
+    monkeypatch.setattr(session_filters, "OFFERED_PROJECTS", 2)
+    for name, size in (("small", 1), ("large", 3), ("middle", 2)):
+        project = Project.objects.create(key=f"/srv/{name}", name=name)
+        for number in range(size):
+            make_session(f"{name} {number}", project=project)
+    page = operator_page.get("/").content.decode()
+    offered = re.findall(r'<option value="[0-9a-f-]{36}"[^>]*>([^<]+)</option>', page)
+    assert offered == ["large", "middle"]
+    with CaptureQueriesContext(connection) as queries:
+        cache.clear()
+        session_filters.facets_and_matching(session_filters.SessionFilters())
+    grouped = [query["sql"] for query in queries if "GROUP BY" in query["sql"]]
+    assert all("LIMIT" in sql for sql in grouped if "project_id" in sql.split("FROM")[0])
+    cache.clear()
