@@ -15,6 +15,7 @@ from django.db import connection
 from sessions_app.events.actors import Actor, system_actor
 from sessions_app.models import Event, ImportRun, Session, SourceFile
 from sessions_app.permissions import ActionRefused, NoAccess
+from sessions_app.services import watched_folders
 from sessions_app.services.watched_files import WatchedFiles
 from sessions_app.services.watched_folders import Turns, is_polled
 from sessions_app.services.watching import Watch, WatchStatus, check_folders
@@ -217,6 +218,15 @@ def test_the_command_takes_in_follows_and_stops_on_a_signal(tmp_path):
             assert "Stopped. 1 file · 2 entries added" in rest
         finally:
             process.kill()  # else it would go on when the test has failed
+
+
+def test_of_many_files_all_are_looked_at_less_often(tmp_path, monkeypatch):
+    for number in range(6):
+        (tmp_path / f"{number}.jsonl").touch()
+    (tmp_path / "more").symlink_to(tmp_path)
+    assert watched_folders._poll_ms([tmp_path]) == watched_folders.POLL_MS
+    monkeypatch.setattr(watched_folders, "POLLED_FILES", 2)
+    assert watched_folders._poll_ms([tmp_path]) == 3 * watched_folders.POLL_MS
 
 
 def test_file_systems_that_tell_of_nothing_are_known_by_their_mount(tmp_path):

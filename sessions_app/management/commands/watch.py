@@ -37,9 +37,8 @@ class Command(DatabaseCommand):
         self.stdout.write(f"Following {', '.join(map(str, folders))} (Ctrl-C stops it).")
         if watch.polled:
             names = ", ".join(map(str, watch.polled))
-            self.stdout.write(
-                f"Changes in {names} are looked for twice a second, and of more than 10,000 files less often: the file system does not tell of them."
-            )
+            often = "twice a second, and of more than 10,000 files less often"
+            self.stdout.write(f"Changes in {names} are looked for {often}: the file system does not tell of them.")
         self.stdout.flush()
         try:
             watch.run()
