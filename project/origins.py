@@ -39,6 +39,21 @@ class SameOriginOnly:
         await WebsocketDenier()(scope, receive, send)
 
 
+class ByToken:
+    """Handshakes that carry a token go to `programs`, all others to `pages`.
+
+    No page of another site can send that header, so it needs no Origin; and whoever sends it is asked for the token alone.
+    """
+
+    def __init__(self, programs: Application, pages: Application) -> None:
+        self.programs = programs
+        self.pages = pages
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        has_token = any(name == b"authorization" for name, _ in scope["headers"])
+        await (self.programs if has_token else self.pages)(scope, receive, send)
+
+
 def _record(scope: Any, origin: bytes) -> None:
     """Whose cookies came along is not looked at: it was not they who asked."""
     actor = Actor(kind=ActorKind.ANONYMOUS, address=str((scope.get("client") or [""])[0]))

@@ -18,6 +18,9 @@ from sessions_app.permissions import ADMINS, OPERATORS, SUPPORT
 from sessions_app.providers.scripted import ScriptedSummariser
 from sessions_app.services import memory_beside
 from tests.services.compaction_scenes import PATIENCE_S, HeldSummaries
+from tests.serving import live_url
+
+__all__ = ["live_url"]
 
 # The browser driver's loop runs in the main thread, where tests also use the ORM.
 os.environ.setdefault("DJANGO_ALLOW_ASYNC_UNSAFE", "true")

@@ -62,7 +62,7 @@ class FollowingConsumer(ABC, AsyncWebsocketConsumer):
         """Raises `NoAccess` or `ActionRefused` when the actor may not follow. Runs in a thread."""
 
     @abstractmethod
-    def follow(self, after: int) -> AbstractAsyncContextManager[Follower]:
+    def follow(self, after: int) -> AbstractAsyncContextManager[Follower[str]]:
         """The feed of this socket, from a cursor on."""
 
     def _refusal(self) -> int | None:
@@ -85,7 +85,7 @@ class FollowingConsumer(ABC, AsyncWebsocketConsumer):
             with suppress(Exception):  # it may be closed already
                 await self.close(CLOSE_FAILED)
 
-    async def _until_refused(self, follower: Follower) -> int:
+    async def _until_refused(self, follower: Follower[str]) -> int:
         loop = asyncio.get_running_loop()
         recheck_at, beat_at = loop.time() + _until_recheck(), loop.time() + BEAT_S
         while True:
@@ -121,7 +121,7 @@ class SessionConsumer(FollowingConsumer):
     def ask_gate(self, actor: Actor) -> None:
         permissions.require_session(actor, self._session_id)
 
-    def follow(self, after: int) -> AbstractAsyncContextManager[Follower]:
+    def follow(self, after: int) -> AbstractAsyncContextManager[Follower[str]]:
         return current_hub().follow_session(self._session_id, after)
 
 
@@ -131,7 +131,7 @@ class ListConsumer(FollowingConsumer):
     def ask_gate(self, actor: Actor) -> None:
         permissions.require(actor, Action.READ, target=("socket", "sessions"))
 
-    def follow(self, after: int) -> AbstractAsyncContextManager[Follower]:
+    def follow(self, after: int) -> AbstractAsyncContextManager[Follower[str]]:
         return current_hub().follow_list(after)
 
 

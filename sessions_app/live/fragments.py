@@ -5,6 +5,7 @@ Nothing in them depends on who looks: every socket gets the same bytes.
 
 import uuid
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 from django.template.loader import render_to_string
 
@@ -40,15 +41,18 @@ _CHANGED_BY: dict[str, tuple[str, ...]] = {
 """Which parts of a page the follower fetches anew, by type of event."""
 
 
+M = TypeVar("M")
+
+
 @dataclass(frozen=True)
-class Frame:
+class Frame(Generic[M]):
     """Messages for a socket, in order, and the cursor after which the next frame begins."""
 
-    messages: tuple[str, ...]
+    messages: tuple[M, ...]
     cursor: int
 
 
-def session_frame(session_id: uuid.UUID, after: int) -> Frame:
+def session_frame(session_id: uuid.UUID, after: int) -> Frame[str]:
     """The state of a session, if anything happened after `after`; else what has come of an answer under way, which has no events.
 
     Queries: two, and those of its parts.
@@ -73,7 +77,7 @@ def _answer_under_way(session_id: uuid.UUID) -> tuple[str, ...]:
     return (shown(render_to_string("components/turns.html", {"turns": turns, "is_oob": True})),) if turns.running else ()
 
 
-def list_frame(after: int) -> Frame:
+def list_frame(after: int) -> Frame[str]:
     """The rows of the sessions that changed after `after`, one message each: a page takes those that it shows. Two queries."""
     changed, cursor = followed.sessions_changed_after(after)
     rows = session_list.rows(changed)

@@ -2,11 +2,12 @@
 
 import asyncio
 import uuid
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from contextvars import Context
 from functools import partial
-from typing import Any
+from typing import Any, Generic, TypeVar
 from weakref import WeakKeyDictionary
 
 import structlog
@@ -38,20 +39,21 @@ SHARED_S = 1.0
 """Of followers that come one after the other from the same cursor, so long only the first is rendered for."""
 
 QUEUE_MESSAGES = 256  # more than the rows that one look at the list may bring
-Render = Callable[[int], Frame]
+M = TypeVar("M")
+Render = Callable[[int], Frame[M]]
 
 # Rendering has threads of its own, so that a burst of notices does not keep pages waiting.
 _renderers = ThreadPoolExecutor(max_workers=2, thread_name_prefix="live")
 
 
-class Follower:
+class Follower(Generic[M]):
     """One socket's end of a feed: messages in order. A follower that does not keep up is dropped, not waited for."""
 
-    def __init__(self, capacity: int = QUEUE_MESSAGES) -> None:
-        self._messages: asyncio.Queue[str | None] = asyncio.Queue(capacity)
+    def __init__(self, capacity: int | None = None) -> None:
+        self._messages: asyncio.Queue[M | None] = asyncio.Queue(capacity or QUEUE_MESSAGES)
         self.is_too_slow = False
 
-    def offer(self, message: str) -> None:
+    def offer(self, message: M) -> None:
         try:
             self._messages.put_nowait(message)
         except asyncio.QueueFull:
@@ -64,18 +66,18 @@ class Follower:
             self._messages.get_nowait()
         self._messages.put_nowait(None)
 
-    async def next_message(self) -> str | None:
+    async def next_message(self) -> M | None:
         """The next message; None when the follower was dropped."""
         return await self._messages.get()
 
 
-class Feed:
+class Feed(Generic[M]):
     """The reader of one group, alive while somebody follows it.
 
     `counts_notices`: the cursor is the sequence that notices name, so that one which says nothing new costs no look.
     """
 
-    def __init__(self, group: str, render: Render, gap_s: float = 0.0, *, counts_notices: bool = False) -> None:
+    def __init__(self, group: str, render: Render[M], gap_s: float = 0.0, *, counts_notices: bool = False) -> None:
         self.users = 0
         self._group = group
         self._render = database_sync_to_async(render, thread_sensitive=False, executor=_renderers)
@@ -83,29 +85,31 @@ class Feed:
         self._counts_notices = counts_notices
         self._paid_until = 0.0  # loop time; each message takes a gap from it on
         self._cursor = 0
-        self._welcome: tuple[int, Frame, float] | None = None  # (cursor it was made for, frame, until when it may be given)
-        self._followers: set[Follower] = set()
+        self._welcome: tuple[int, Frame[M], float] | None = None  # (cursor it was made for, frame, until when it may be given)
+        self._followers: set[Follower[M]] = set()
         # Held over each look: messages reach a queue in the order in which the log was read.
         self._looking = asyncio.Lock()
         self._reader: asyncio.Task[None] | None = None
         self._layer: Any = get_channel_layer()  # the stubs know of no groups
         self._channel = ""
 
-    async def join(self, follower: Follower, after: int) -> None:
+    async def join(self, follower: Follower[M], after: int) -> None:
         """Brings a follower from `after` up to now, and feeds it from then on."""
         async with self._looking:
             if self._reader is None:
                 self._channel = await self._layer.new_channel("hub")
                 await self._layer.group_add(self._group, self._channel)
-                self._reader = asyncio.create_task(self._read())
+                # In a context of its own: it outlives the request of whoever came first.
+                self._reader = asyncio.create_task(self._read(), context=Context())
             frame = await self._frame_for_one_more(after)
-            for message in frame.messages:
-                follower.offer(message)
             if not self._followers:
                 self._cursor = frame.cursor
+                self._begin(frame)
+            for message in self._welcoming(frame):
+                follower.offer(message)
             self._followers.add(follower)
 
-    async def _frame_for_one_more(self, after: int) -> Frame:
+    async def _frame_for_one_more(self, after: int) -> Frame[M]:
         """When a server starts anew all its pages come at once, and most of them know the same."""
         now = asyncio.get_running_loop().time()
         if self._welcome is not None and self._followers:
@@ -117,7 +121,18 @@ class Feed:
         self._welcome = (after, frame, now + SHARED_S)
         return frame
 
-    def leave(self, follower: Follower) -> None:
+    def _begin(self, frame: Frame[M]) -> None:
+        """The first follower gets this frame: the feed goes on from it."""
+
+    def _welcoming(self, frame: Frame[M]) -> Sequence[M]:
+        """What one more follower gets of a frame that was read for it."""
+        return frame.messages
+
+    def _telling(self, frame: Frame[M]) -> Sequence[M]:
+        """What all followers get of a frame that was read for the feed."""
+        return frame.messages
+
+    def leave(self, follower: Follower[M]) -> None:
         self._followers.discard(follower)
 
     async def close(self) -> None:
@@ -160,10 +175,11 @@ class Feed:
             began = asyncio.get_running_loop().time()
             frame = await self._render(self._cursor)
             self._cursor = frame.cursor
-            if frame.messages:
+            messages = self._telling(frame)
+            if messages:
                 self._paid_until = max(self._paid_until, began) + self._gap()
             for follower in list(self._followers):
-                for message in frame.messages:
+                for message in messages:
                     follower.offer(message)
                 if follower.is_too_slow:
                     self._followers.discard(follower)
@@ -173,24 +189,28 @@ class Hub:
     """The feeds of one event loop."""
 
     def __init__(self) -> None:
-        self._feeds: dict[str, Feed] = {}
+        self._feeds: dict[str, Feed[Any]] = {}
 
-    def follow_session(self, session_id: uuid.UUID, after: int) -> AbstractAsyncContextManager[Follower]:
-        """Follows a session from sequence `after` of its stream on, at most ten times a second."""
+    def follow_session(self, session_id: uuid.UUID, after: int) -> AbstractAsyncContextManager[Follower[str]]:
+        """Follows the page of a session from sequence `after` of its stream on, at most ten times a second."""
         return self.follow(session_group(session_id), partial(session_frame, session_id), after, GAP_S, counts_notices=True)
 
-    def follow_list(self, after: int) -> AbstractAsyncContextManager[Follower]:
+    def follow_list(self, after: int) -> AbstractAsyncContextManager[Follower[str]]:
         """Follows the rows of all sessions from list cursor `after` on, at most four times a second."""
         return self.follow(SESSIONS, list_frame, after, LIST_GAP_S)
 
-    @asynccontextmanager
-    async def follow(
-        self, group: str, render: Render, after: int, gap_s: float = 0.0, *, counts_notices: bool = False
-    ) -> AsyncIterator[Follower]:
+    def follow(
+        self, group: str, render: Render[M], after: int, gap_s: float = 0.0, *, counts_notices: bool = False
+    ) -> AbstractAsyncContextManager[Follower[M]]:
         """Follows what `render` makes of the log, upon each notice to `group`, in the long run every `gap_s` seconds at most."""
-        feed = self._feeds.setdefault(group, Feed(group, render, gap_s, counts_notices=counts_notices))
+        return self.join(group, lambda: Feed(group, render, gap_s, counts_notices=counts_notices), after)
+
+    @asynccontextmanager
+    async def join(self, name: str, make: Callable[[], Feed[M]], after: int) -> AsyncIterator[Follower[M]]:
+        """Follows the feed of a name, which `make` makes where nobody follows it yet."""
+        feed = self._feeds.get(name) or self._feeds.setdefault(name, make())
         feed.users += 1  # counted before the first wait, so that nobody closes the feed meanwhile
-        follower = Follower()
+        follower: Follower[M] = Follower()
         try:
             await feed.join(follower, after)
             yield follower
@@ -198,7 +218,7 @@ class Hub:
             feed.leave(follower)
             feed.users -= 1
             if not feed.users:
-                del self._feeds[group]
+                del self._feeds[name]
                 await feed.close()
 
 

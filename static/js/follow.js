@@ -3,8 +3,13 @@
 
 const CHANGED = "palimpsest:changed"; // what those parts name in hx-trigger
 
+const GAP_MS = 250; // a page is told more often than its parts should fetch themselves
+
 let seen = 0;
 let openings = 0;
+let waiting = new Set(); // what changed since the parts were told last
+let tellsAt = 0;
+let timer = 0;
 
 function names(element, attribute) {
   return (element.dataset[attribute] ?? "").split(/[\s|]+/).filter(Boolean);
@@ -21,7 +26,15 @@ function onMessage() {
   const seq = Number(cursor?.dataset.seq ?? 0);
   if (!cursor || seq <= seen) return;
   seen = seq;
-  const changed = new Set(names(cursor, "changed"));
+  for (const name of names(cursor, "changed")) waiting.add(name);
+  timer ||= setTimeout(tellWhatWaits, Math.max(0, tellsAt - Date.now()));
+}
+
+function tellWhatWaits() {
+  const changed = waiting;
+  waiting = new Set();
+  timer = 0;
+  tellsAt = Date.now() + GAP_MS;
   tell((name) => changed.has(name));
 }
 
