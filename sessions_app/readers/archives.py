@@ -56,7 +56,7 @@ def members(file: BinaryIO, kind: str, *, name: str) -> Iterator[Member]:
     try:
         for number, member in enumerate(_raw_members(file, kind, name), start=1):
             if number > MAX_MEMBERS:
-                raise ArchiveError(f"it holds more than {MAX_MEMBERS:,} files")
+                raise ArchiveError(f"it holds more than {MAX_MEMBERS:,} files; unpack it and import the folder")
             member.name, trick = _plain(member.name)
             member.refusal = member.refusal or trick or ("a second file of this name" if member.name in seen else "")
             if member.refusal:

@@ -91,12 +91,15 @@ class _Progress:
             return
         share = f"{100 * done // total} %" if total else ""
         of = f"{sources:,} of {found:,}" if found > 1 else f"{sources:,}"
-        self._out.write(f"{CLEAR}{of} done · {plain_line(Path(name).name[:60])} {share}", ending="")
+        self._show(f"{CLEAR}{of} done · {plain_line(Path(name).name[:60])} {share}")
 
     def clear(self) -> None:
         """Takes the line away."""
         if self._is_shown:
-            self._out.write(CLEAR, ending="")
+            self._show(CLEAR)
+
+    def _show(self, text: str) -> None:
+        self._out.write(text, style_func=str, ending="")  # it is no error
 
 
 def _data_folder() -> Path:

@@ -56,7 +56,7 @@ def import_paths(
 
     `may_spawn`: many files may be read by child processes, which find the settings in the environment. `begun` is given
     the run before anything is read, so that somebody can cancel it.
-    Raises what `permissions.require` raises. A source that fails does not stop the others.
+    Raises what `permissions.require` raises. A source that fails does not stop the others; a person who interrupts does.
     """
     require(actor, Action.IMPORT)
     given = [Path(path) for path in paths]
@@ -66,7 +66,11 @@ def import_paths(
     _tell(EventType.IMPORT_REQUESTED, actor, run)
     job = _Run(run, actor, progress, may_spawn=may_spawn)
     begun(run)
-    return job.over_paths(given)
+    try:
+        return job.over_paths(given)
+    except KeyboardInterrupt:
+        job.interrupt()
+        raise
 
 
 def request_upload(*, actor: Actor, upload: BinaryIO, name: str = "") -> ImportRun:
@@ -155,6 +159,11 @@ class _Run:
             except ImportFailedError as error:
                 self._add(SourceOutcome(name=str(path), state=SourceState.FAILED, error=str(error)))
         return self._end()
+
+    def interrupt(self) -> None:
+        """Ends the run as cancelled, at once: who asked for it stops the process."""
+        self._is_cancelled = True
+        self._end()
 
     def _over_path(self, path: Path) -> None:
         tried = self.tally.tried
