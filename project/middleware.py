@@ -7,6 +7,7 @@ from typing import Any
 
 import structlog
 from asgiref.sync import iscoroutinefunction, markcoroutinefunction
+from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 
 REQUEST_ID_HEADER = "X-Request-Id"
@@ -45,6 +46,8 @@ class RequestContext:
         response[REQUEST_ID_HEADER] = request_id
         # Transcripts belong into no cache, be it a proxy's or the browser's on disk. A view may know better.
         response.setdefault("Cache-Control", "private, no-store")
+        if settings.SECURE_HSTS_SECONDS:  # Django says it where it sees https itself, and here a proxy ends it
+            response.setdefault("Strict-Transport-Security", f"max-age={settings.SECURE_HSTS_SECONDS}")
         return response
 
 

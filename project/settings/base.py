@@ -35,9 +35,10 @@ INSTALLED_APPS = [
 ]
 MIDDLEWARE = [
     "project.middleware.request_context",
-    "sessions_app.api.middleware.error_shape",
     "django.middleware.security.SecurityMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "csp.middleware.CSPMiddleware",
+    "sessions_app.api.middleware.error_shape",
     "sessions_app.views.request_size.bounded_bodies",
     "sessions_app.views.sign_in_middleware.SlidingSessions",
     "django.middleware.common.CommonMiddleware",
@@ -46,7 +47,6 @@ MIDDLEWARE = [
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "sessions_app.views.sign_in_middleware.SignInRequired",
     "django.contrib.messages.middleware.MessageMiddleware",
-    "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
     "sessions_app.views.errors.refusals",
 ]
@@ -114,12 +114,14 @@ SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = "Lax"
 SESSION_COOKIE_SECURE = IS_HTTPS
 CSRF_COOKIE_SECURE = IS_HTTPS
+CSRF_COOKIE_HTTPONLY = True  # pages carry the token themselves
 CSRF_COOKIE_SAMESITE = "Lax"
 CSRF_FAILURE_VIEW = "sessions_app.views.errors.csrf_failed"
 SECURE_CONTENT_TYPE_NOSNIFF = True
 SECURE_REFERRER_POLICY = "same-origin"
 SECURE_CROSS_ORIGIN_OPENER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
+SECURE_HSTS_SECONDS = 31_536_000 if IS_HTTPS else 0  # said by `project.middleware`
 CONTENT_SECURITY_POLICY = {
     "DIRECTIVES": {
         "default-src": [NONE],

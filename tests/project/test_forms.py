@@ -63,6 +63,13 @@ def test_behind_https_browsers_are_told_to_use_it_for_a_year(tmp_path):
     assert settings_of("s.SECURE_HSTS_SECONDS, s.SESSION_COOKIE_SECURE", **given) == "(31536000, True)"
 
 
+def test_djangos_own_checks_of_a_deployment_find_nothing(tmp_path):
+    key = "check_6Qd1Zs8Lr3Wm5Tx7Bn9Vc2Kf4Hg0Jp-Ya_Eu" * 2
+    given = WHOLE | {"PALIMPSEST_PUBLIC_URL": "https://console.example", "PALIMPSEST_DATA_DIR": str(tmp_path), "PALIMPSEST_SECRET_KEY": key}
+    done = run(sys.executable, "manage.py", "check", "--deploy", "--fail-level", "WARNING", **given)
+    assert done.returncode == 0, done.stderr
+
+
 @pytest.mark.parametrize(
     ("changed", "said"),
     [

@@ -22,7 +22,7 @@ POLICY = {
     "base-uri": "'none'",
     "frame-ancestors": "'none'",
 }
-PAGES = ["/", "/sign-in/", "/imports/", "/nowhere/", f"/sessions/{uuid.uuid4()}/"]
+PAGES = ["/", "/sign-in/", "/imports/", "/nowhere/", f"/sessions/{uuid.uuid4()}/", "/healthz", "/livez", "/v1/sessions", "/v1/nowhere"]
 
 
 @pytest.mark.parametrize("path", PAGES)
@@ -36,6 +36,24 @@ def test_every_answer_has_the_strict_policy_and_the_other_headers(support, clien
     assert answer["Referrer-Policy"] == "same-origin"
     assert answer["Cross-Origin-Opener-Policy"] == "same-origin"
     assert "no-store" in answer["Cache-Control"]
+
+
+def test_a_host_that_is_not_ours_gets_no_less(db, client):
+    answer = client.get("/", headers={"host": "evil.example"})
+    assert (answer.status_code, answer["X-Frame-Options"], answer["X-Content-Type-Options"]) == (400, "DENY", "nosniff")
+    assert "frame-ancestors 'none'" in answer["Content-Security-Policy"]
+
+
+@pytest.mark.parametrize("path", ["/sign-in/", "/nowhere/", "/v1/nowhere", "/healthz"])
+def test_behind_https_every_answer_tells_browsers_to_stay_there(db, client, settings, path):
+    assert "Strict-Transport-Security" not in client.get(path)
+    settings.SECURE_HSTS_SECONDS = 31_536_000
+    assert client.get(path)["Strict-Transport-Security"] == "max-age=31536000"
+
+
+def test_the_token_of_forms_is_out_of_reach_for_scripts(db, client):
+    client.get("/sign-in/")
+    assert client.cookies["csrftoken"]["httponly"]
 
 
 def test_the_session_cookie_is_out_of_reach_for_scripts_and_other_sites(support, client):
