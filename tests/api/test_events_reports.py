@@ -109,7 +109,7 @@ def checkpoint(session, last=11, **more):
     return told | more
 
 
-def items_of(api, session, **query):
+def items_of(api, session):
     found = api.get(f"/sessions/{session.pk}/items?limit=1000").json()["data"]
     return [item for item in found if item["type"] == "compaction"]
 
@@ -131,6 +131,10 @@ def test_a_reported_checkpoint_is_listed_once_without_its_payloads(as_support):
     rows = [*Compaction.objects.values(), *compaction.segments.values(), *Entry.objects.filter(index=before).values()]
     assert len(json.dumps(rows, default=str)) < len(PAYLOAD) / 2
     assert Event.objects.filter(type="compaction.reported").get().payload["status"] == "checkpoint"
+    (listed,) = items_of(as_support, session)
+    assert listed["id"] == answer.json()["item_id"]
+    assert {name: listed[name] for name in told} == told
+    assert PAYLOAD not in json.dumps(listed)
 
 
 def test_it_is_the_agent_s_view_from_then_on_and_the_history_stays(as_support):
