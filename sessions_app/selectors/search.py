@@ -118,6 +118,7 @@ class _Found:
 
     entry: int
     rank: float | None = None
+    total: int | None = None  # of all that are ranked from its page on, where that was counted along with them
 
 
 def search_page(query: SearchQuery, filters: SearchFilters, after: str = "") -> SearchPage:
@@ -137,10 +138,15 @@ def search_page(query: SearchQuery, filters: SearchFilters, after: str = "") -> 
         titles=_titles(query, filters) if not after else (),
         hits=hits,
         first=place.first,
-        total=0 if is_narrowed else search_index().counted(query, COUNTED),
+        total=0 if is_narrowed else _total(query, found, place),
         next=msgspec.structs.replace(following, first=place.first + len(hits)).encode() if following else "",
         state=index_state(),
     )
+
+
+def _total(query: SearchQuery, found: Sequence[_Found], place: Place) -> int:
+    counted = found[0].total if found and place.rank is None else None
+    return search_index().counted(query, COUNTED) if counted is None else min(counted, COUNTED)
 
 
 def _found(query: SearchQuery, filters: SearchFilters, place: Place) -> tuple[list[_Found], Place | None]:
@@ -149,7 +155,7 @@ def _found(query: SearchQuery, filters: SearchFilters, place: Place) -> tuple[li
     if query.has_words and not query.signs and place.block is None:
         after = None if place.rank is None else (place.rank, place.entry)
         rows = search_index().ranked(query, filters, after, PAGE_HITS + 1)
-        found = [_Found(entry, rank=rank) for rank, entry in rows[:PAGE_HITS]]
+        found = [_Found(entry, rank=rank, total=total) for rank, entry, total in rows[:PAGE_HITS]]
         if len(rows) > PAGE_HITS:
             return found, Place(rank=found[-1].rank, entry=found[-1].entry)
     if query.has_words and not query.signs and not query.looks_inside_words:

@@ -121,7 +121,10 @@ class SearchIndex(ABC):
 
     @abstractmethod
     def ranked(self, query: SearchQuery, filters: SearchFilters, after: tuple[float, int] | None, limit: int) -> list[Row]:
-        """(rank, entry id) of the best hits behind `after`, best first. A lower rank is better."""
+        """(rank, entry id, how many there are or None) of the best hits behind `after`, best first. A lower rank is better.
+
+        How many there are is told where counting them apart would look for the phrases once more.
+        """
 
     @abstractmethod
     def in_order(self, query: SearchQuery, session: object, ids: tuple[int, int], limit: int) -> list[int]:
@@ -158,7 +161,8 @@ class _Fts5(SearchIndex):
         if after:
             where += " AND (rank > %s OR (rank = %s AND search_words.rowid < %s))"
             found += [after[0], after[0], after[1]]
-        source = "SELECT rank, search_words.rowid FROM search_words"
+        is_phrase = any(len(term.words) > 1 for term in query.terms)
+        source = f"SELECT rank, search_words.rowid, {'count(*) OVER ()' if is_phrase else 'NULL'} FROM search_words"  # noqa: S608  of our own
         if filters.is_set:
             condition, more = filters.conditions()
             source += " JOIN {entry} e ON e.id = search_words.rowid JOIN {session} s ON s.id = e.session_id"
@@ -219,7 +223,7 @@ class _TsVector(SearchIndex):
         if after:
             where = " WHERE rank > %s OR (rank = %s AND id < %s)"
             found += [after[0], after[0], after[1]]
-        return rows_of(f"SELECT rank, id FROM ({inner}) AS found{where} ORDER BY rank, id DESC LIMIT %s", [*found, limit])  # noqa: S608
+        return rows_of(f"SELECT rank, id, NULL FROM ({inner}) AS found{where} ORDER BY rank, id DESC LIMIT %s", [*found, limit])  # noqa: S608
 
     def in_order(self, query: SearchQuery, session: object, ids: tuple[int, int], limit: int) -> list[int]:
         sql = (
