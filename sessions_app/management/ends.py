@@ -5,7 +5,7 @@ from django.core.exceptions import BadRequest
 from sessions_app.management.exits import Exit
 from sessions_app.permissions import ActionRefused, NoAccess
 from sessions_app.selectors.keyset import CursorError
-from sessions_app.selectors.plans import BrokenEntry, BrokenPlan
+from sessions_app.selectors.plans import BrokenEntry, BrokenPlan, PrefixChanged
 from sessions_app.services.accounts import AccountError
 from sessions_app.services.compactions.automatic import NotOurs
 from sessions_app.services.compactions.cancel import UnknownCompaction
@@ -30,6 +30,7 @@ ENDS: dict[type[Exception], Exit] = {
     LookupError: Exit.NOT_FOUND,
     BrokenPlan: Exit.FAILED,
     BrokenEntry: Exit.FAILED,
+    PrefixChanged: Exit.FAILED,
     InvalidRequest: Exit.USAGE,
     CompactUnavailable: Exit.USAGE,
     InvalidFork: Exit.USAGE,

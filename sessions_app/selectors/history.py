@@ -14,7 +14,7 @@ from sessions_app.engine.fates import EntryFate
 from sessions_app.engine.shapes import EntryShape
 from sessions_app.engine.terms import Fate, Lineage, SegmentKind
 from sessions_app.models import Compaction, Session
-from sessions_app.selectors import plans
+from sessions_app.selectors import plans, prefixes
 from sessions_app.selectors.chosen_view import ChosenView, in_force_then
 from sessions_app.selectors.history_window import Detail, EntryWindow, HistoryItem, WindowPlace, entry_window, read_items
 from sessions_app.selectors.lineages import Mark, chain_to, marks_of, plan_of, window_fates
@@ -271,12 +271,19 @@ def _view(session: Session, options: HistoryOptions, marks: tuple[Mark, ...]) ->
     if newest is not None and not chain:
         raise plans.BrokenPlan(None)
     is_agents = chain[-1].lineage == Lineage.AGENT if chain and options.generation is not None else context is Lineage.AGENT
-    held = _planned(chain) if is_agents else plans.with_overrides(_planned(chain), plans.overrides_of(session))
+    held = _planned(chain)
+    if not is_agents:
+        held = plans.with_overrides(held, plans.overrides_of(session))
     return context, chain, held[-1] if held else None
 
 
 def _planned(chain: tuple[Mark, ...]) -> tuple[Checkpoint, ...]:
-    return (plan_of(chain[-1]),) if chain else ()
+    if not chain:
+        return ()
+    last = chain[-1]
+    if prefixes.is_other_than(last.pk):
+        raise plans.PrefixChanged(last.generation, last.boundary_index or 0)
+    return (plan_of(last),)
 
 
 def _newest(session: Session, context: Lineage, generation: int | None, marks: tuple[Mark, ...]) -> uuid.UUID | None:

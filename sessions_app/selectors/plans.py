@@ -19,7 +19,7 @@ from sessions_app.engine.shapes import EntryShape
 from sessions_app.engine.terms import Lineage, Outcome, Role, SegmentKind
 from sessions_app.models import Blob, ClearedResult, Compaction, Override, OverrideKind, PolicyScope, PolicyValue, Session, ViewSegment
 from sessions_app.models import Entry as EntryRow
-from sessions_app.selectors import entry_rows
+from sessions_app.selectors import entry_rows, prefixes
 from sessions_app.selectors.entry_rows import UnreadableRow
 
 PAGE = 500
@@ -28,6 +28,8 @@ PAGE = 500
 
 class BrokenPlan(Exception):  # noqa: N818  it says what is the matter
     """The plan of a checkpoint is gone, or can't be read as it is stored: there is no view of it. The text says what can be done."""
+
+    reason = "broken_view"
 
     def __init__(self, generation: int | None) -> None:
         which = f"checkpoint #{generation}" if generation else "the checkpoint that is said to be in force"
@@ -46,6 +48,20 @@ class BrokenEntry(BrokenPlan):
             f"Entry {index:,} can't be read: this version has no words for what is stored of it, as where a newer one wrote it. "
             "Nothing was sent or changed; the history can still be read and exported. Run the version that wrote it, or restore the entry "
             "from a backup; “manage.py doctor” names all such entries.",
+        )
+
+
+class PrefixChanged(BrokenPlan):
+    """The history before a checkpoint's boundary is not the one that it was made of: its view would tell of something else."""
+
+    reason = "prefix_changed"
+
+    def __init__(self, generation: int, boundary_index: int) -> None:
+        Exception.__init__(
+            self,
+            f"The entries before entry {boundary_index:,} are not those that checkpoint #{generation} was made of, as where somebody "
+            "changed the database, or it came from another backup. Its view is not used, and nothing was sent or changed. Go back to "
+            "another generation, or have an admin run “manage.py doctor --repair”, which goes back to the newest one that fits.",
         )
 
 
@@ -285,7 +301,15 @@ def _planned_entries(
 
 def _chain_from(session_id: uuid.UUID | str, newest_id: uuid.UUID) -> tuple[Checkpoint, ...]:
     rows = Compaction.objects.filter(session_id=session_id, generation__isnull=False).values_list(*Committed._fields)
-    return chain_among((Committed(*row) for row in rows), newest_id)
+    chain = chain_among((Committed(*row) for row in rows), newest_id)
+    check_prefix(session_id, chain[-1].generation, chain[-1].boundary_index, chain[-1].prefix_hash)
+    return chain
+
+
+def check_prefix(session_id: uuid.UUID | str, generation: int, boundary_index: int | None, prefix_hash: bytes) -> None:
+    """Raises `PrefixChanged` where the history is not the one that a checkpoint was made of, by its stored rolling hash. One row."""
+    if prefixes.is_other(session_id, boundary_index, prefix_hash):
+        raise PrefixChanged(generation, boundary_index or 0)
 
 
 class Committed(NamedTuple):

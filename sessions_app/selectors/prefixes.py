@@ -3,6 +3,8 @@
 import uuid
 from collections.abc import Collection
 
+from django.db.models import OuterRef, Subquery
+
 from sessions_app.models import Compaction, Entry
 
 REWOUND = (
@@ -12,10 +14,22 @@ REWOUND = (
 """The warning of a checkpoint that a rewind went behind."""
 
 
-def prefix_hash_before(session_id: uuid.UUID, boundary_index: int) -> bytes:
+def prefix_hash_before(session_id: uuid.UUID | str, boundary_index: int) -> bytes:
     """The rolling hash over the entries before a boundary; 32 bytes, or none for a boundary at the start."""
     rows = Entry.objects.filter(session_id=session_id, index=boundary_index - 1)
     return bytes(rows.values_list("prefix_hash", flat=True).first() or b"")
+
+
+def is_other(session_id: uuid.UUID | str, boundary_index: int | None, prefix_hash: bytes) -> bool:
+    """Whether the entries before a boundary are not those that a checkpoint with this hash was made of. One row; without a hash, none."""
+    return bool(boundary_index and prefix_hash) and prefix_hash_before(session_id, boundary_index or 0) != bytes(prefix_hash)
+
+
+def is_other_than(checkpoint_id: uuid.UUID) -> bool:
+    """The same of a stored checkpoint. One query."""
+    now = Entry.objects.filter(session_id=OuterRef("session_id"), index=OuterRef("boundary_index") - 1).values("prefix_hash")
+    rows = Compaction.objects.filter(pk=checkpoint_id, boundary_index__gt=0).annotate(now=Subquery(now))
+    return any(made_of and bytes(made_of) != bytes(found or b"") for made_of, found in rows.values_list("prefix_hash", "now"))
 
 
 def is_prefix_changed(compaction: Compaction, boundary_index: int, off_branch: Collection[int]) -> bool:

@@ -35,7 +35,6 @@ def agent_plan(generation: int, boundary: int) -> Checkpoint:
         lineage=Lineage.AGENT,
         boundary_index=boundary,
         segments=(Segment(kind=SegmentKind.RANGE, first=boundary),),
-        prefix_hash=b"h" * 32,
     )
 
 

@@ -132,7 +132,7 @@ def _attempt(running: _Running) -> Ended | None:
 
 def _unforeseen(error: Exception) -> Ended:
     if isinstance(error, plans.BrokenPlan):
-        return Ended(status=Status.FAILED, outcome=Outcome.FAILED, reason="broken_view", explanation=str(error))
+        return Ended(status=Status.FAILED, outcome=Outcome.FAILED, reason=error.reason, explanation=str(error))
     return Ended(
         status=Status.FAILED,
         outcome=Outcome.FAILED,

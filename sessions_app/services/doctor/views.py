@@ -12,7 +12,7 @@ from sessions_app.engine.overrides import Overrides
 from sessions_app.engine.terms import Lineage, SegmentKind, Status
 from sessions_app.models import Compaction, Entry, Session
 from sessions_app.selectors import plans
-from sessions_app.selectors.prefixes import prefix_hash_before
+from sessions_app.selectors.prefixes import is_other
 from sessions_app.selectors.view_stream import stream_view
 from sessions_app.services.doctor.findings import MOST_NAMED, Check, Finding, named
 
@@ -122,7 +122,7 @@ def _of_row(session: Session, compaction: Compaction) -> str:
     if compaction.status != Status.COMPLETED or compaction.generation is None:
         return f"it never was committed (it is {compaction.status})"
     boundary = compaction.boundary_index or 0
-    if boundary and compaction.prefix_hash and prefix_hash_before(session.pk, boundary) != bytes(compaction.prefix_hash):
+    if is_other(session.pk, boundary, bytes(compaction.prefix_hash)):
         return f"the entries before its boundary at {boundary:,} are not those that it was made of"
     return ""
 

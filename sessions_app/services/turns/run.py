@@ -152,7 +152,7 @@ def _ended(turn: _Turn) -> TurnEnd | None:
     except _NoRoom as error:
         return TurnEnd(status=TurnStatus.FAILED, reason=Refusal.OVERFLOW, explanation=f"No answer. {error}")
     except plans.BrokenPlan as error:
-        return TurnEnd(status=TurnStatus.FAILED, reason="broken_view", explanation=f"No answer. {error}")
+        return TurnEnd(status=TurnStatus.FAILED, reason=error.reason, explanation=f"No answer. {error}")
     except ModelRefused as error:
         return _failed(error.refusal, f"{str(error)[:1].upper()}{str(error)[1:]}.")
     except ImportError:
