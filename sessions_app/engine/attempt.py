@@ -53,6 +53,7 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     previous_summary: str = ""
     trigger: Trigger = Trigger.MANUAL
     instructions: str = ""
+    goal: str = ""  # that somebody set for the session; without one code finds it in the messages
     force: bool = False
     boundary: int | None = None
     crew: Crew | None = None  # makes calls of models side by side; without one they come one after the other
@@ -145,6 +146,7 @@ class _Attempt:
         self.reading = reading
         self._task = task
         self._rungs: list[RungReport] = []
+        reading.goal = reading.redact(task.goal)
         self._shapes = clearing.as_cleared(task.shapes, task.previous)
         self._previous_summary = reading.redact(task.previous_summary)
         self._unread = [] if self._previous_summary.strip() else unreadable.covered(task.shapes, task.previous)

@@ -65,7 +65,7 @@ def render(
     recorded = _recorded(state)
     facts = _fit(lambda limits: _state_text(recorded, limits), _LIST_LIMITS, int(budget_tokens * STATE_SHARE))
     past = [message for message in state.user_messages if message.index not in pinned or message.index in carried]
-    goal = _goal_text(state.user_messages, {*carried, *pinned})
+    goal = _goal_text(state, {*carried, *pinned})
     said, left_out = _user_text(past, max(int(budget_tokens * USER_SHARE) - estimate_text(goal), 0), carried)
     inner = "\n\n".join(part for part in (_opening(entries_folded), summary.strip(), goal, facts, said, _CONTRACT) if part)
     text = f"<{_TAG}>\n{neutralise(inner)}\n</{_TAG}>"
@@ -86,11 +86,13 @@ Do not do again what is recorded here as done or answered, do not ask again what
 File contents are not part of it: read a file again before relying on what it says."""
 
 
-def _goal_text(messages: Sequence[UserMessage], whole: Collection[int]) -> str:
+def _goal_text(state: MechanicalState, whole: Collection[int]) -> str:
     """What the session is for, in the words of whoever said it: the same bytes in every block until somebody says otherwise."""
-    found = goals.find(messages)
+    found = goals.of(state)
     if found is None:
         return ""
+    if found.index is None:
+        return f"## Goal\nSet by a person for the whole of this work:\n{found.quoted}"
     who = "The user set it" if found.is_stated else "As the user first put it; later requests may go beyond it"
     where = f"{who} (#{found.index}):" if found.index not in whole else f"{who}: message #{found.index}, word for word below."
     return "\n".join(("## Goal", where, *([found.quoted] if found.index not in whole else [])))

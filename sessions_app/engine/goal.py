@@ -1,4 +1,4 @@
-"""What a session is for, found by code: it stands beside every summary, in the same words at every generation."""
+"""What a session is for, as a person set it or code finds it: it stands beside every summary, in the same words at every generation."""
 
 import re
 from collections.abc import Iterable
@@ -8,7 +8,8 @@ import msgspec
 from sessions_app.engine import asks
 from sessions_app.engine.asks import AskKind
 from sessions_app.engine.retention import content_words
-from sessions_app.engine.state import UserMessage
+from sessions_app.engine.state import MechanicalState, UserMessage
+from sessions_app.engine.texts import is_storable
 
 MAX_CHARS = 600
 """Of what a message says; the whole of it stays in the history."""
@@ -25,16 +26,31 @@ _TAKEN_BACK = frozenset({"", "clear", "none", "off", "reset"})
 
 
 class Goal(msgspec.Struct, frozen=True):
-    """`index` is the message that says it; `is_stated`: it calls it the goal, and is not only the first request."""
+    """`index` is the message that says it; None: somebody set it. `is_stated`: it calls it the goal, and is not only the first request."""
 
     text: str
-    index: int
+    index: int | None
     is_stated: bool
 
     @property
     def quoted(self) -> str:
         """Line for line as a quotation, so that nothing in it begins a line of its own."""
         return "\n".join(f"> {line}".rstrip() for line in self.text.splitlines())
+
+
+def of(state: MechanicalState) -> Goal | None:
+    """The goal that somebody set for the session, else the one that its messages tell."""
+    return Goal(state.goal, None, is_stated=True) if state.goal else find(state.user_messages)
+
+
+def cleaned(text: str) -> str:
+    """A goal as it is kept: lines without blanks around them. Raises `ValueError`, in words, where it can't be one."""
+    plain = "\n".join(line.strip() for line in text.strip().splitlines())
+    if len(plain) > MAX_CHARS:
+        raise ValueError(f"A goal may have {MAX_CHARS} characters; this one has {len(plain):,}.")
+    if not is_storable(plain):
+        raise ValueError("A goal may not hold a character that no database stores.")
+    return plain
 
 
 def find(messages: Iterable[UserMessage]) -> Goal | None:

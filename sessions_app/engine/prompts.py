@@ -117,8 +117,9 @@ def user_prompt(request: SummaryRequest, clip: Clip = CLIPS[0]) -> str:
 
 def _recorded(state: MechanicalState) -> str:
     """What code knows that a reader of the material easily mistakes: the goal, what is done, what is open, what was answered."""
-    goal = goals.find(state.user_messages)
-    lines = [f"The goal, as the user put it (#{goal.index}):\n{goal.quoted}"] if goal else []
+    goal = goals.of(state)
+    put = "that a person set" if goal and goal.index is None else f"as the user put it (#{goal.index})" if goal else ""
+    lines = [f"The goal, {put}:\n{goal.quoted}"] if goal else []
     lines += [f"Done: {done.text} (#{done.index})" for done in state.done[-_MOST_RECORDED:]]
     lines += [f"Open, {todo.status.value.replace('_', ' ')}: {todo.text}" for todo in state.open_todos[:_MOST_RECORDED]]
     lines += [f"Still running: {job.tool} {job.target} (#{job.index})" for job in state.jobs[-_MOST_RECORDED:]]

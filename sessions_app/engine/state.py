@@ -75,6 +75,7 @@ class MechanicalState(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=T
     """Everything in order of appearance, except files (by last action). Plain data: `msgspec.to_builtins` makes it JSON."""
 
     entries: int = 0
+    goal: str = ""  # that somebody set for the session; without one its messages tell it
     cwd: str = ""
     branch: str = ""
     files: tuple[FileRecord, ...] = ()

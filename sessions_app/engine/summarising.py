@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Collection, Generator, Iterator, Sequence
 
+import msgspec
+
 from sessions_app.engine import chunks as packing
 from sessions_app.engine.asking import Asker, Crew, Job
 from sessions_app.engine.chunks import Chunk
@@ -43,6 +45,7 @@ class Reading:
         self.should_stop = should_stop
         self._collector = Collector()
         self._next = 0  # index of the first entry that was not read
+        self.goal = ""  # that somebody set; it stands in what is known
         self._known: tuple[int, MechanicalState] | None = None  # up to which entry, and what that was
         self._held: list[list[Entry]] = []  # pages from the start on, as long as they are small enough to hold
         self._held_chars = 0
@@ -92,7 +95,7 @@ class Reading:
     def known(self) -> MechanicalState:
         """What code knows of the entries read so far."""
         if self._known is None or self._known[0] != self._next:
-            self._known = self._next, self._collector.state()
+            self._known = self._next, msgspec.structs.replace(self._collector.state(), goal=self.goal)
         return self._known[1]
 
     def tail(self, carried: Collection[int], boundary: int) -> Iterator[Entry]:

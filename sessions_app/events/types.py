@@ -62,6 +62,7 @@ class EventType(StrEnum):
     SESSION_STATUS_CHANGED = "session.status_changed", "Status of a session changed"
     SESSION_REPAIRED = "session.repaired", "Session repaired"
     SESSION_MODEL_CHANGED = "session.model_changed", "Model or window of a session changed"
+    SESSION_GOAL_CHANGED = "session.goal_changed", "Goal of a session changed"
     SESSION_USAGE_REPORTED = "session.usage_reported", "Tokens of a session reported by the agent"
     SESSION_EDITED = "session.edited", "Title, labels or archive of a session changed"
     SESSION_VIEWED = "session.viewed", "Session read"

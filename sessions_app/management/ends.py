@@ -13,6 +13,7 @@ from sessions_app.services.compactions.drafts import DraftBlocked, DraftChanged,
 from sessions_app.services.compactions.request import CompactUnavailable, InvalidRequest, SessionBusy, Undecided
 from sessions_app.services.compactions.revert import CompactionUnderWay, UnknownGeneration
 from sessions_app.services.forks import InvalidFork
+from sessions_app.services.goals import InvalidGoal
 from sessions_app.services.model_choice import InvalidChoice
 from sessions_app.services.overrides import CannotOverride
 from sessions_app.services.policies import ChangedMeanwhile
@@ -43,6 +44,7 @@ ENDS: dict[type[Exception], Exit] = {
     KeyReused: Exit.USAGE,
     InvalidSession: Exit.USAGE,
     InvalidChoice: Exit.USAGE,
+    InvalidGoal: Exit.USAGE,
     NotOurs: Exit.USAGE,
     UnknownTurn: Exit.NOT_FOUND,
     TurnRefused: Exit.BUSY,

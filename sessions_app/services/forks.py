@@ -52,7 +52,7 @@ _UNDER_WAY, _LEFT = "fork:", "left:"
 _LEFT_WITH_ORIGIN = {"id", "session", "usage"}
 _SESSION_COLUMNS = (
     *("project_id", "agent", "agent_version", "model", "provider", "window_override", "window_reported"),
-    *("working_directory", "branch", "labels", "started_at", "last_activity_at"),
+    *("working_directory", "branch", "goal", "labels", "started_at", "last_activity_at"),
 )
 
 

@@ -34,6 +34,7 @@ def task_of(compaction: Compaction, shapes: Sequence[EntryShape], policy: Policy
         summarisers=summarisers_for(policy),
         trigger=trigger,
         instructions=compaction.instructions,
+        goal=session.goal,
         force=compaction.force,
         boundary=compaction.boundary_index,
         crew=ThreadCrew(),
