@@ -13,7 +13,7 @@ from pydantic import AwareDatetime
 from sessions_app.api.auth import actor_of
 from sessions_app.api.errors import ApiError
 from sessions_app.api.pagination import MOST, ListOut, list_of, unknown_cursor
-from sessions_app.api.wire import Word
+from sessions_app.api.wire import Word, file_answer
 from sessions_app.events.actors import Actor
 from sessions_app.models import ActorKind, EventResult
 from sessions_app.permissions import Action, require
@@ -83,7 +83,7 @@ class ExportFilter(EventsFilter):
 class VerifyQuery(Schema):
     """`state`: what the last answer said, to go on; `stream`: only this one, at once."""
 
-    state: Annotated[str, Field(max_length=100_000)] = ""
+    state: Annotated[str, Field(max_length=8_000)] = ""
     stream: Annotated[Word, Field(max_length=80)] = ""
 
 
@@ -106,7 +106,7 @@ def list_events(request: HttpRequest, asked: Query[EventsQuery]) -> dict[str, An
     return told
 
 
-@router.get("/export", response={200: bytes})
+@router.get("/export", openapi_extra=file_answer("JSON lines or a table"))
 def export_events(request: HttpRequest, asked: Query[ExportFilter]) -> HttpResponseBase:
     """All events that match, the oldest first, as JSON lines or a table."""
     actor = _admin(request)

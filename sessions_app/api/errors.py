@@ -4,9 +4,10 @@ from collections.abc import Mapping
 from typing import Any
 
 import structlog
-from django.core.exceptions import BadRequest, RequestDataTooBig, TooManyFilesSent
+from django.core.exceptions import BadRequest, RequestDataTooBig, SuspiciousOperation, TooManyFilesSent
 from django.db import InterfaceError, OperationalError
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse, UnreadablePostError
+from django.http.multipartparser import MultiPartParserError
 from ninja import NinjaAPI
 from ninja.errors import AuthenticationError, HttpError, ValidationError
 
@@ -122,6 +123,9 @@ CODES: dict[type[Exception], str] = {
     BrokenPlan: "conflict",
     CannotContinue: "conflict",
     PolicyError: "conflict",
+    MultiPartParserError: "invalid_input",
+    UnreadablePostError: "invalid_input",
+    SuspiciousOperation: "invalid_input",
     RequestDataTooBig: "payload_too_large",
     TooManyFilesSent: "payload_too_large",
 }

@@ -9,6 +9,7 @@ from ninja import Query, Router, Schema
 
 from sessions_app.api.auth import actor_of
 from sessions_app.api.errors import ApiError
+from sessions_app.api.wire import file_answer
 from sessions_app.permissions import Action, access_session
 from sessions_app.rendering.streams import download
 from sessions_app.services.exports import ExportKind, export_continuation, export_entries, export_original, name_of
@@ -22,7 +23,7 @@ class ExportQuery(Schema):
     format: ExportKind = ExportKind.ORIGINAL
 
 
-@router.get("/{uuid:session_id}/export", response={200: bytes})
+@router.get("/{uuid:session_id}/export", openapi_extra=file_answer("The file"))
 def export_session(request: HttpRequest, session_id: uuid.UUID, asked: Query[ExportQuery]) -> HttpResponseBase:
     """A session as a file."""
     actor = actor_of(request)

@@ -40,6 +40,15 @@ class Renderer(BaseRenderer):
         return dumps(data)
 
 
+def file_answer(words: str) -> dict[str, Any]:
+    """What the API's document says of a call that answers a file."""
+    return {
+        "responses": {
+            200: {"description": words, "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}}
+        }
+    }
+
+
 def dumps(data: Any) -> bytes:
     """JSON of plain values, dates, ids and enums. Text that UTF-8 cannot say is escaped."""
     try:

@@ -137,3 +137,12 @@ def test_a_secret_of_any_text_is_just_wrong(session):
         with pytest.raises((tokens.Unauthorized, tokens.TooManyFailures)):
             tokens.authenticate(secret)
     assert Api("x" * 8_000).get(f"/sessions/{session.pk}").status_code == 401
+
+
+@pytest.mark.parametrize(
+    "content_type", ["multipart/form-data", "multipart/form-data; boundary=é", "multipart/mixed; boundary=x", "text/plain", ""]
+)
+@pytest.mark.parametrize("body", ["", "--x", '--x\r\nContent-Disposition: form-data; name="file"; filename="a"\r\n\r\n'])
+def test_an_upload_that_is_none_is_refused(as_support, content_type, body):
+    answer = as_support.client.generic("POST", "/v1/imports", body, content_type=content_type, headers=as_support.headers)
+    assert (answer.status_code, error_of(answer)["code"]) == (400, "invalid_input")
