@@ -6,4 +6,4 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
     dependencies = [("sessions_app", "0023_index_time_travel")]
 
-    operations = [migrations.AddField("session", "goal", models.TextField(blank=True, default=""))]
+    operations = [migrations.AddField("session", "goal", models.TextField(blank=True, default="", db_default=""))]

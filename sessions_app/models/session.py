@@ -81,7 +81,7 @@ class Session(models.Model):
     inherited_count = models.PositiveIntegerField(default=0)  # entries that are copies; what they cost is counted where they are from
     working_directory = models.CharField(max_length=500, blank=True)
     branch = models.CharField(max_length=200, blank=True)
-    goal = models.TextField(blank=True, default="")  # that somebody set; else engine.goal finds it in the messages
+    goal = models.TextField(blank=True, default="", db_default="")  # that somebody set; else engine.goal finds it in the messages
     labels = models.JSONField(default=list, blank=True)
     archived = models.BooleanField(default=False)
     is_complete = models.BooleanField(default=True)  # False while its first import is under way
