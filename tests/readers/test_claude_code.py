@@ -261,3 +261,23 @@ def test_a_file_whose_first_line_is_longer_than_the_head_is_still_known():
     reader = reader_for(head)
     assert reader is not None
     assert reader.name == "claude-code"
+
+
+@pytest.mark.parametrize(
+    ("told", "cache_write"),
+    [
+        ({"cache_creation_input_tokens": 0, "cache_creation": {"ephemeral_5m_input_tokens": 30, "ephemeral_1h_input_tokens": 4}}, 34),
+        ({"cache_creation_input_tokens": 34, "cache_creation": {"ephemeral_5m_input_tokens": 34}}, 34),
+        ({"cache_creation": {"ephemeral_5m_input_tokens": "many"}}, 0),
+    ],
+)
+def test_what_was_written_into_the_cache_counts_once_wherever_it_stands(told, cache_write):
+    row = answer("a1", "u1")
+    row["message"]["usage"] = {"input_tokens": 10, "output_tokens": 5, **told}
+    assert [entry.usage.cache_write for entry in entries(prompt("u1", None), row) if entry.usage] == [cache_write]
+
+
+def test_a_title_counts_however_far_from_the_end_it_stands():
+    long = [prompt(f"u{number}", f"u{number - 1}" if number else None, "x" * 2_000) for number in range(100)]
+    reading, _ = read({"type": "custom-title", "customTitle": "Named early", "sessionId": SESSION}, *long)
+    assert reading.facts().title == "Named early"

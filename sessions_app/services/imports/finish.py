@@ -55,7 +55,7 @@ def finish(*, actor: Actor, writer: SourceWriter, reading: SourceReading, file: 
             _signal(main)
             writer.store(is_last=True, savepoint=not is_short)
             tell_imported(actor, main, report)
-            link(main.session, reading)
+            link(main.session, reading, writer.source.path)
             origins.settle(writer.lanes, reading.facts(), is_sub_agent=bool(reading.identity().agent_id))
 
 
@@ -206,11 +206,11 @@ def complete_source(source: SourceFile, file: BinaryIO, report: ParseReport, age
     )
 
 
-def link(session: Session, reading: SourceReading) -> None:
+def link(session: Session, reading: SourceReading, path: str) -> None:
     """Ties a session to its sub-agents, and to the call that started it, as far as they are known."""
     link_children(session, reading.agent_calls())
     identity = reading.identity()
-    if identity.agent_id and (started := call_that_started(session, identity)):
+    if identity.agent_id and (started := call_that_started(session, identity, path)):
         link_children(started[0], {identity.agent_id: started[1]})
 
 

@@ -119,7 +119,7 @@ class OpenSource:
             _signal(main, is_plain=is_plain and before is not None and main.session.model == before[2])
         if (links := self._linked()) != self._links:
             self._links = links
-            link(main.session, reading)
+            link(main.session, reading, writer.source.path)
         self._tell(main, before)
 
     def _settle_rows(self) -> bool:

@@ -2,17 +2,22 @@
 
 import uuid
 from datetime import UTC, datetime
-from pathlib import PurePosixPath, PureWindowsPath
+from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
 
+import orjson
 from django.db import connection
 from django.db.models import Q
 
 from sessions_app import prepared
-from sessions_app.models import Project, Session, SessionKind, SessionRelation
+from sessions_app.engine.terms import Kind
+from sessions_app.models import Entry, Project, Session, SessionKind, SessionRelation
 from sessions_app.readers.base import SourceIdentity
+from sessions_app.services.imports.find import open_file
+from sessions_app.services.imports.outcomes import ImportFailedError
 
 MAX_KEY = 400
+MAX_META_BYTES = 65_536
 
 
 def session_key(agent: str, identity: SourceIdentity) -> str:
@@ -109,12 +114,30 @@ def _bounds(root_key: str) -> tuple[str, str]:
     return f"{root_key}/agent-", f"{root_key}/agent."
 
 
-def call_that_started(session: Session, identity: SourceIdentity) -> tuple[Session, str] | None:
-    """(session, call id) of the call that started a sub-agent, going by what its possible parents' files said."""
+def call_that_started(session: Session, identity: SourceIdentity, path: str) -> tuple[Session, str] | None:
+    """(session, call id) of the call that started a sub-agent, as its possible parents' files tell it, or the one beside its own."""
     root_key = session.source_key.partition("/agent-")[0]
     relatives = Session.objects.filter(Q(source_key=root_key) | _below(root_key))
     for relative in relatives.exclude(pk=session.pk):
         for report in relative.source_files.order_by("-version").values_list("report", flat=True)[:1]:
             if call_id := (report.get("agent_calls") or {}).get(identity.agent_id):
                 return relative, str(call_id)
+    if call_id := _call_told_beside(path):
+        calls = Entry.objects.filter(session__in=relatives, call_id=call_id, kind=Kind.CALL).exclude(session=session).exclude(call_id="")
+        if found := calls.select_related("session").first():
+            return found.session, call_id
     return None
+
+
+def _call_told_beside(path: str) -> str:
+    """The call that started a sub-agent, as the small file beside its own tells it; empty where none does."""
+    place = Path(path)
+    if not place.is_absolute():  # it was uploaded
+        return ""
+    try:
+        with open_file(place.with_suffix(".meta.json")) as file:
+            told = orjson.loads(file.read(MAX_META_BYTES))
+    except (OSError, ValueError, ImportFailedError):
+        return ""
+    call_id = told.get("toolUseId") if isinstance(told, dict) else None
+    return call_id[:200] if isinstance(call_id, str) else ""
