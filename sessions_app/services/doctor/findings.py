@@ -20,6 +20,7 @@ class Check(StrEnum):
     OVERRIDES_DIFFER = "overrides_differ"
     CHECKPOINT_BROKEN = "checkpoint_broken"
     INDEX_GAP = "index_gap"
+    TIME_DOUBTFUL = "time_doubtful"
     BLOB_MISSING = "blob_missing"
     FORK_UNFINISHED = "fork_unfinished"
     ENTRY_UNREADABLE = "entry_unreadable"

@@ -26,6 +26,7 @@ from sessions_app.services.compactions.endings import end_lost
 from sessions_app.services.compactions.step_events import append_step
 from sessions_app.services.doctor import rows, views, work
 from sessions_app.services.doctor.findings import Check, Finding
+from sessions_app.services.imports import doubtful_times
 from sessions_app.services.turns import sweeping
 
 UPDATED_AT_ONCE = 200
@@ -194,6 +195,17 @@ def _index_anew(actor: Actor, session_id: uuid.UUID, _: Finding) -> bool:
     return True
 
 
+def _set_time(actor: Actor, session_id: uuid.UUID, _: Finding) -> bool:
+    with transaction.atomic():
+        session = _locked(session_id)
+        if not doubtful_times.in_doubt().filter(pk=session_id).exists():
+            return False
+        before = session.last_activity_at
+        after = doubtful_times.set_right(session)
+        _tell(actor, session_id, Check.TIME_DOUBTFUL, {"last_activity_at": before.isoformat()}, {"last_activity_at": after.isoformat()})
+    return True
+
+
 def _restore_blobs(actor: Actor, session_id: uuid.UUID, _: Finding) -> bool:
     """Reads the original records once more, as an import would, and takes from them what is missing."""
     session = Session.objects.get(pk=session_id)
@@ -255,6 +267,7 @@ _REPAIRS: dict[Check, Callable[[Actor, uuid.UUID, Finding], bool]] = {
     Check.OVERRIDES_DIFFER: _decide_anew,
     Check.CHECKPOINT_BROKEN: _go_back,
     Check.INDEX_GAP: _index_anew,
+    Check.TIME_DOUBTFUL: _set_time,
     Check.BLOB_MISSING: _restore_blobs,
     Check.FORK_UNFINISHED: _remove_fork,
 }

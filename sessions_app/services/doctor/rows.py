@@ -143,7 +143,8 @@ def findings_of(session_id: uuid.UUID) -> Iterator[Finding]:
         yield Finding(
             check=Check.ENTRY_UNREADABLE,
             what=f"What {named(seen.unreadable)} say can't be read as it is stored.",
-            meaning="A note stands in their place on pages and in the view. What they said may stand in the tab Raw, and does in a backup.",
+            meaning="A note stands in their place on pages, and in the view where parts are damaged. Where role or kind is no word of this "
+            "version, no view is made: run the version that wrote it. What they said may stand in the tab Raw, and does in a backup.",
             facts={"entries": seen.unreadable[:MOST_NAMED], "count": len(seen.unreadable)},
         )
     if seen.lost or seen.changed:

@@ -29,6 +29,7 @@ from sessions_app.models import (
 from sessions_app.services import forks
 from sessions_app.services.compactions import lease
 from sessions_app.services.doctor.findings import MOST_NAMED, Check, Finding, named
+from sessions_app.services.imports import doubtful_times
 from sessions_app.services.imports.lost import SILENT_S
 from sessions_app.services.turns import claims
 
@@ -57,6 +58,7 @@ def findings_of(session: Session) -> Iterator[Finding]:
         )
     yield from _numbers(session)
     yield from _index(session)
+    yield from _time(session)
     verdict = verify_stream(session_stream(session.pk))
     if verdict.broken_at is not None:
         yield Finding(
@@ -64,6 +66,18 @@ def findings_of(session: Session) -> Iterator[Finding]:
             what=f"Its events are not as they were written: from event {verdict.broken_at:,} on, {verdict.reason}.",
             meaning="What the log says of this session can't be relied upon from there. Only a backup has what was there.",
             facts={"seq": verdict.broken_at, "reason": verdict.reason},
+        )
+
+
+def _time(session: Session) -> Iterator[Finding]:
+    if doubtful_times.in_doubt().filter(pk=session.pk).exists():
+        at = session.last_activity_at
+        yield Finding(
+            check=Check.TIME_DOUBTFUL,
+            what=f"Its last activity is said to be on {at:%d} {at:%B} {at.year:04}, which can't be true.",
+            meaning=f"It stands {'first' if at > session.created_at else 'last'} in every list that is in the order of time.",
+            repair="Takes the latest time of its entries that can be true, or else that of its import; entries keep their own.",
+            facts={"last_activity_at": at.isoformat()},
         )
 
 
