@@ -1,6 +1,7 @@
 """What the API says of a thing by itself: what lists say of it, and what only its own address tells."""
 
 from sessions_app.models import Session
+from sessions_app.selectors.goals import goal_of
 from sessions_app.selectors.last_errors import last_error
 from sessions_app.selectors.runners import runner_line
 from sessions_app.selectors.session_list import row_of
@@ -44,13 +45,14 @@ def session_document(session: Session) -> Shape:
 
 
 def opened_document(session: Session, last_seq: int) -> Shape:
-    """The same, with what only its own address tells; up to four queries. `last_seq`: where its stream was before the row was read."""
-    runner, error = runner_line(session), last_error(session)
+    """The same, with what only its own address tells; up to six queries. `last_seq`: where its stream was before the row was read."""
+    runner, error, goal = runner_line(session), last_error(session), goal_of(session)
     said = {"id": runner.id, "name": runner.name, "health": runner.health, "external_id": runner.external_id or None} if runner else None
     return session_document(session) | {
         "runner": said,
         "unknown_outcome": runner.undecided if runner else None,
         "last_error": {"of": error.of, "reason": error.reason, "message": error.message, "at": iso(error.at)} if error else None,
+        "goal": {"text": goal.text, "is_set": goal.is_set} if goal.text else None,
         "last_seq": last_seq,
     }
 

@@ -23,6 +23,7 @@ from sessions_app.services.compactions.drafts import DraftBlocked, DraftChanged,
 from sessions_app.services.compactions.request import InvalidRequest, SessionBusy, Undecided
 from sessions_app.services.compactions.revert import CompactionUnderWay, UnknownGeneration
 from sessions_app.services.external import InvalidReport
+from sessions_app.services.goals import InvalidGoal
 from sessions_app.services.idempotency import KeyConflict
 from sessions_app.services.items import InvalidItem
 from sessions_app.services.model_choice import InvalidChoice
@@ -100,6 +101,7 @@ CODES: dict[type[Exception], str] = {
     InvalidRequest: "invalid_input",  # CompactUnavailable is one
     InvalidSession: "invalid_input",
     InvalidEdit: "invalid_input",
+    InvalidGoal: "invalid_input",
     InvalidItem: "invalid_input",
     InvalidChoice: "invalid_input",
     InvalidMessage: "invalid_input",

@@ -21,6 +21,7 @@ from sessions_app.selectors.runners import runner_named
 from sessions_app.selectors.session_rows import RowFilters, session_rows
 from sessions_app.services import sessions as services
 from sessions_app.services.access import record_view
+from sessions_app.services.goals import set_goal
 from sessions_app.services.idempotency import Answer
 from sessions_app.services.runners import binding
 from sessions_app.shapes import Shape, session_shape
@@ -51,13 +52,14 @@ class SessionIn(Schema):
 
 
 class SessionEdit(Schema):
-    """What is left out stays. `runner`: its name, or null for none."""
+    """What is left out stays. `runner`: its name, or null for none. `goal`: for summaries; empty for what the messages tell."""
 
     model_config = ConfigDict(extra="forbid")
 
     title: Title | None = None
     labels: Labels | None = None
     archived: bool | None = None
+    goal: Annotated[str, Field(max_length=10_000)] | None = None
     model: Annotated[str, Field(max_length=100)] | None = None
     context_window: Window | None = None
     runner: Name | None = None
@@ -148,12 +150,14 @@ def read_session(request: HttpRequest, session_id: uuid.UUID) -> Shape:
 
 @router.patch("/{uuid:session_id}", response=dict[str, Any])
 def edit_session(request: HttpRequest, session_id: uuid.UUID, body: SessionEdit) -> Shape:
-    """Changes what is given: title, labels, archive, model and window, runner."""
+    """Changes what is given: title, labels, archive, goal, model and window, runner."""
     actor = actor_of(request)
     given = body.model_fields_set
     session = access_session(actor, session_id, _least(given))
     if given & {"title", "labels", "archived"}:
         services.edit(actor=actor, session=session, title=body.title, labels=body.labels, archived=body.archived)
+    if body.goal is not None:
+        set_goal(actor=actor, session=session, text=body.goal)
     if given & {"model", "context_window"}:
         refusal = services.choose_model(actor=actor, session=session, name=body.model, window=body.context_window)
         if refusal:
@@ -165,7 +169,7 @@ def edit_session(request: HttpRequest, session_id: uuid.UUID, body: SessionEdit)
 
 def _least(given: set[str]) -> Action:
     """What a change takes at least: its services ask for the rest."""
-    if given & {"title", "labels", "archived"} or not given:
+    if given & {"title", "labels", "archived", "goal"} or not given:
         return Action.EDIT
     return Action.CHOOSE_MODEL if given & {"model", "context_window"} else Action.BIND_RUNNER
 

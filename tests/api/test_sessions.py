@@ -227,6 +227,20 @@ def test_a_model_and_a_window_are_changed_as_on_the_page(as_support):
     assert Event.objects.filter(type="session.model_changed").count() == 3
 
 
+def test_a_goal_is_set_and_left_to_the_messages_again(as_support):
+    held = as_support.post(
+        "/sessions", {"initial_items": [{"type": "message", "role": "user", "content": "Mend the build, please."}]}
+    ).json()
+    as_support.patch(f"/sessions/{held['id']}", {"goal": "The build passes."})
+    assert as_support.get(f"/sessions/{held['id']}").json()["goal"] == {"text": "The build passes.", "is_set": True}
+    as_support.patch(f"/sessions/{held['id']}", {"goal": ""})
+    told = as_support.get(f"/sessions/{held['id']}").json()["goal"]
+    assert told is None or told["is_set"] is False
+    refused = as_support.patch(f"/sessions/{held['id']}", {"goal": "x" * 10_000})
+    assert (refused.status_code, error_of(refused)["code"]) == (400, "invalid_input")
+    assert Event.objects.filter(type="session.goal_changed").count() == 2
+
+
 @pytest.mark.parametrize("body", [{"nonsense": 1}, {"title": ""}, {"title": None, "labels": [""]}, {"archived": "maybe"}, [], "x", None])
 def test_a_change_that_is_none_is_refused(as_support, session, body):
     answer = as_support.patch(f"/sessions/{session.pk}", body)
