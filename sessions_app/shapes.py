@@ -11,6 +11,7 @@ from sessions_app.engine.terms import Origin, Scope
 from sessions_app.models import Event
 from sessions_app.selectors.compaction_panel import CompactionPanel
 from sessions_app.selectors.compactions_page import AttemptDetail, LedgerRow, RungLine
+from sessions_app.selectors.runners import RunnerRow
 from sessions_app.selectors.session_list import SessionRow
 
 Shape = dict[str, Any]
@@ -189,3 +190,11 @@ def event_shape(event: Event) -> Shape:
         "gesture_id": event.gesture_id or None,
         "payload": event.payload,
     }
+
+
+def runner_shape(row: RunnerRow) -> Shape:
+    """A runner as `--json` and the API show it; of its credential the variable's name alone."""
+    told = {"object": "runner", "id": row.id, "name": row.name, "kind": row.kind, "base_url": row.base_url}
+    moments = {"last_seen_at": iso(row.last_seen_at), "checked_at": iso(row.checked_at)}
+    state = {"health": row.health, "last_error": row.last_error or None, "capabilities": row.capabilities, "sessions": row.sessions}
+    return told | {"credential_variable": row.credential_variable or None} | state | moments

@@ -6,7 +6,7 @@ from django.http import Http404, HttpRequest
 from django.urls import path
 from ninja import NinjaAPI
 
-from sessions_app.api import audit, compactions, events, exports, imports, items, model_view, sessions, stream
+from sessions_app.api import audit, compactions, events, exports, imports, items, model_view, runners, sessions, stream
 from sessions_app.api.auth import EITHER
 from sessions_app.api.errors import handle_errors
 from sessions_app.api.wire import BodyParser, Renderer
@@ -29,6 +29,7 @@ api.add_router("/sessions", compactions.router, tags=["Compactions"])
 api.add_router("/sessions", exports.router, tags=["Export"])
 api.add_router("/sessions", events.router, tags=["Events"])
 api.add_router("/sessions", stream.router, tags=["Streams"])
+api.add_router("/runners", runners.router, tags=["Runners"])
 api.add_router("/imports", imports.router, tags=["Imports"])
 api.add_router("/events", audit.router, tags=["Audit"])
 

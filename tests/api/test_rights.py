@@ -111,7 +111,7 @@ def calls_that_change() -> list[tuple[str, str]]:
 def test_a_browser_needs_its_csrf_token_for_each_call_that_changes_something(admin, session, method, path):
     client = Client(enforce_csrf_checks=True)
     client.force_login(admin)
-    address = path.format(session_id=session.pk, compaction_id=NOBODY, run_id=NOBODY)
+    address = path.format(session_id=session.pk, compaction_id=NOBODY, run_id=NOBODY, named=NOBODY)
     sent = {"file": SimpleUploadedFile("a.json", b"{}")} if path == "/v1/imports" else None
 
     def ask(**headers: str) -> int:

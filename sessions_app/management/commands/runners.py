@@ -14,7 +14,7 @@ from sessions_app.permissions import Action, require
 from sessions_app.runners.base import Health
 from sessions_app.selectors.runners import RunnerRow, runner_named, runner_row, runner_rows
 from sessions_app.services.runners import table
-from sessions_app.shapes import Shape, iso
+from sessions_app.shapes import Shape, runner_shape
 
 COLUMNS = (
     Column("NAME"),
@@ -108,14 +108,6 @@ class Command(ConsoleCommand):
             self.out.document(shape)
         else:
             self.out.line(sentence)
-
-
-def runner_shape(row: RunnerRow) -> Shape:
-    """A runner as `--json` and the API show it; of its credential the variable's name alone."""
-    told = {"object": "runner", "id": row.id, "name": row.name, "kind": row.kind, "base_url": row.base_url}
-    moments = {"last_seen_at": iso(row.last_seen_at), "checked_at": iso(row.checked_at)}
-    state = {"health": row.health, "last_error": row.last_error or None, "capabilities": row.capabilities, "sessions": row.sessions}
-    return told | {"credential_variable": row.credential_variable or None} | state | moments
 
 
 def _cells(row: RunnerRow) -> tuple[object, ...]:
