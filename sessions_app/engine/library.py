@@ -11,6 +11,7 @@ from sessions_app.engine.policy import DEFAULT_WINDOW, Policy
 from sessions_app.engine.shapes import shape_of
 from sessions_app.engine.steps import Commit, Ended, Summariser
 from sessions_app.engine.terms import Kind, Lineage, Outcome, PartKind, Role
+from sessions_app.engine.tools import ToolDefinition, beside_view, estimate_tools
 
 
 def message(index: int, role: str, text: str) -> Entry:
@@ -32,13 +33,16 @@ def compact(
     summarisers: Sequence[Summariser] = (),
     instructions: str = "",
     force: bool = False,
+    tool_definitions: Sequence[ToolDefinition] = (),
 ) -> Commit | Ended:
     """One attempt to its end, without progress and without a stop. Changes nothing of the history.
 
     `chain` are the checkpoints in force, oldest first, and `previous_summary` what the last one says. Without
-    `summarisers`, the extractive one works alone. Tokens everywhere.
+    `summarisers`, the extractive one works alone. `tool_definitions` stand in every request: they count
+    in what fills it, and what is kept makes room for them. Tokens everywhere.
     """
     shapes = [shape_of(entry) for entry in history]
+    tools = estimate_tools(tool_definitions)
     task = Task(
         shapes=shapes,
         load=lambda first, last: iter(history[first : last + 1]),
@@ -46,7 +50,8 @@ def compact(
         previous_summary=previous_summary,
         policy=policy or Policy(),
         window=window,
-        signal_tokens=view_tokens(shapes, chain[-1] if chain else None),
+        signal_tokens=view_tokens(shapes, chain[-1] if chain else None) + tools,
+        calibration=beside_view(tools),
         summarisers=summarisers or [ExtractiveSummariser()],
         instructions=instructions,
         force=force,
