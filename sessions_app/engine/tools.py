@@ -28,7 +28,7 @@ def _estimate(definition: ToolDefinition) -> int:
 
 def _without_descriptions(value: object, texts: list[str]) -> object:
     if isinstance(value, Mapping):
-        kept = {}
+        kept: dict[object, object] = {}
         for key, inner in value.items():
             if key == "description" and isinstance(inner, str):
                 texts.append(inner)
