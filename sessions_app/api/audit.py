@@ -83,7 +83,7 @@ class ExportFilter(EventsFilter):
 class VerifyQuery(Schema):
     """`state`: what the last answer said, to go on; `stream`: only this one, at once."""
 
-    state: Annotated[str, Field(max_length=8_000)] = ""
+    state: Annotated[str, Field(max_length=5_000)] = ""
     stream: Annotated[Word, Field(max_length=80)] = ""
 
 

@@ -12,10 +12,10 @@ from django.views.decorators.csrf import requires_csrf_token
 
 from sessions_app.engine.policy import PolicyError
 from sessions_app.events.deferred import NotRecorded
+from sessions_app.middleware import EitherWay
 from sessions_app.permissions import ActionRefused, NoAccess, actor_of
 from sessions_app.selectors.plans import BrokenPlan
 from sessions_app.services.access import record_refusal
-from sessions_app.views.middleware import EitherWay
 from sessions_app.views.pages import render_page, wants_fragment
 
 TEMPLATE = "errors/error.html"

@@ -5,8 +5,8 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.template.loader import render_to_string
 
+from sessions_app.middleware import Answer, EitherWay
 from sessions_app.views.errors import TEMPLATE
-from sessions_app.views.middleware import Answer, EitherWay
 
 UPLOADS = ("/imports/", "/v1/imports")
 FRAME_BYTES = 1_000_000

@@ -8,7 +8,7 @@ from django.http import HttpRequest
 from django.http.response import HttpResponse, HttpResponseBase
 
 from sessions_app.engine.unseen import shown_page
-from sessions_app.views.middleware import Answer, EitherWay
+from sessions_app.middleware import Answer, EitherWay
 
 
 class VisibleText(EitherWay):

@@ -1,4 +1,4 @@
-"""What middleware of pages has in common."""
+"""What middleware of pages and of the API has in common."""
 
 from collections.abc import Awaitable, Callable
 
