@@ -19,6 +19,10 @@ REMINDER = "<system-reminder>"
 """How a text begins that an agent put into a user's message."""
 
 
+_NO_PROMPT = (REMINDER, "<local-command-", "<command-")
+"""The same, and what it tells of its own commands."""
+
+
 class Conversation:
     """The session of the file itself (key ""), or one of several in it."""
 
@@ -136,7 +140,7 @@ class Conversation:
 def _asked(parts: tuple[Part, ...]) -> str:
     """What a person wrote: the first text that no agent put before it."""
     texts = (part.text.strip() for part in parts if part.kind is PartKind.TEXT)
-    return next((text for text in texts if text and not text.startswith(REMINDER)), "")
+    return next((text for text in texts if text and not text.startswith(_NO_PROMPT)), "")
 
 
 def card_of(key: str) -> ParsedEntry:

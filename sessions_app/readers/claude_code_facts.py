@@ -10,7 +10,7 @@ from sessions_app.readers.claude_code_rows import first_text
 AGENT = "claude-code"
 MAX_TITLE = 120
 _NO_PROMPT = (
-    "<local-command-stdout>",
+    "<local-command-",
     "<session-start-hook>",
     "<tick>",
     "<goal>",

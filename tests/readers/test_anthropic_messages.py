@@ -229,3 +229,12 @@ def test_a_request_is_imported_with_its_checkpoint_and_exported_byte_for_byte(tm
     assert {part.fate for message in seen for part in message.parts} == {Fate.VERBATIM}
     client.force_login(operator)
     assert [client.get(f"/sessions/{session.pk}/{page}").status_code for page in ("", "compactions/", "raw/")] == [200, 200, 200]
+
+
+@pytest.mark.parametrize(
+    "told", ["<system-reminder>\nToday.\n</system-reminder>", "<local-command-caveat>Not sent.</local-command-caveat>"]
+)
+def test_a_title_is_what_a_person_asked_and_not_what_an_agent_put_before_it(told):
+    rows = [{"role": "user", "content": [{"type": "text", "text": text, "cache_control": None} for text in (told, "Plan it")]}]
+    reading, _ = read({"system": "You help.", "messages": rows}, "messages.json")
+    assert reading.facts().title == "Plan it"
