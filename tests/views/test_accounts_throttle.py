@@ -1,5 +1,6 @@
 """Guessing passwords: locked by name and address, the same for names that nobody has, and lifted by an admin or by time."""
 
+import json
 import re
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
@@ -7,14 +8,15 @@ from datetime import UTC, datetime, timedelta
 import pytest
 import time_machine
 from axes.models import AccessAttempt
-from django.core.management import CommandError, call_command
 from django.db import connection
 from django.test import Client
 
 from sessions_app.events.log import SECURITY
+from sessions_app.management.exits import CommandFailure, Exit
 from sessions_app.models import Event
 from sessions_app.services import sweeper
 from tests.conftest import PASSWORD
+from tests.management.commands import run
 
 NOON = datetime(2026, 11, 30, 12, 0, tzinfo=UTC)
 SECRET = "my secret passphrase"
@@ -121,21 +123,23 @@ def test_an_admin_sees_the_lock_and_lifts_it(client: Client, support, admin):
     assert sign_in(Client(), "nobody").status_code == 429
 
 
-def test_the_command_lifts_a_lock_and_says_when_there_is_none(client: Client, support, capsys):
+def test_the_command_lifts_a_lock_and_says_when_there_is_none(client: Client, support):
     guess(client, "ana", 5)
-    call_command("unlock_user", "ana")
-    assert "can sign in again from 127.0.0.1" in capsys.readouterr().out
+    assert run("unlock_user", "ana") == ("ana can sign in again from 127.0.0.1.\n", "", Exit.OK)
     assert sign_in(client, "ana", PASSWORD).status_code == 302
-    call_command("unlock_user", "ana")
-    assert "was not locked" in capsys.readouterr().out
-    with pytest.raises(CommandError, match="There is no user 'nobody'"):
-        call_command("unlock_user", "nobody")
+    assert run("unlock_user", "ana") == ("ana was not locked.\n", "", Exit.NOTHING_TO_DO)
+    guess(Client(), "ana", 5)
+    assert json.loads(run("unlock_user", "ana", as_json=True)[0]) == {"object": "unlock", "name": "ana", "addresses": ["127.0.0.1"]}
+    with pytest.raises(CommandFailure, match="There is no user 'nobody'") as failure:
+        run("unlock_user", "nobody")
+    assert failure.value.end == Exit.NOT_FOUND
 
 
 def test_who_may_not_manage_users_lifts_nothing(client: Client, support, operator):
     guess(client, "ana", 5)
-    with pytest.raises(CommandError, match="Nothing was changed"):
-        call_command("unlock_user", "ana", as_user="olga")
+    with pytest.raises(CommandFailure, match="Nothing was changed") as failure:
+        run("unlock_user", "ana", acting_as="olga")
+    assert failure.value.end == Exit.REFUSED
     browser = Client()
     browser.force_login(operator)
     assert browser.post("/users/unlock/", {"key": "ana"}).status_code == 403

@@ -1,29 +1,32 @@
-"""Lifts the lock on somebody's sign-in."""
+"""`manage.py unlock_user NAME`: lifts the locks on somebody's sign-in."""
 
+from collections.abc import Mapping
 from typing import Any
 
-from django.core.management.base import CommandError, CommandParser
+from django.core.management.base import CommandParser
 
-from sessions_app.management.base import DatabaseCommand
-from sessions_app.permissions import ActionRefused, NoAccess, command_actor
+from sessions_app.management.base import ConsoleCommand
+from sessions_app.management.exits import CommandFailure, Exit
 from sessions_app.selectors.users import id_of_user_named
 from sessions_app.services.sign_ins import lift_locks
 
 
-class Command(DatabaseCommand):
+class Command(ConsoleCommand):
     help = "Lets a user sign in again at once who was locked out after too many wrong passwords."
+    examples = (("unlock_user maria", "from every address that was locked"),)
 
-    def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("name")
-        parser.add_argument("--as", dest="as_user", default="", metavar="NAME", help="act under the rights of this user")
+    def add_options(self, parser: CommandParser) -> None:
+        parser.add_argument("name", metavar="NAME", help="what the person signs in with")
 
-    def handle(self, *args: Any, **options: Any) -> None:
+    def run(self, options: Mapping[str, Any]) -> Exit:
         name = options["name"]
-        try:
-            lifted = lift_locks(actor=command_actor(options["as_user"]), key=name)
-        except (ActionRefused, NoAccess) as error:
-            raise CommandError(str(error)) from error
-        if not id_of_user_named(name):
-            raise CommandError(f"There is no user {name!r}. Nothing was changed.")
-        told = ", ".join(lock.address or "this machine" for lock in lifted)
-        self.stdout.write(f"{name} can sign in again from {told}." if lifted else f"{name} was not locked.")
+        addresses = [lock.address for lock in lift_locks(actor=self.actor, key=name)]
+        if not addresses and not id_of_user_named(name):
+            raise CommandFailure(f"There is no user {name[:150]!r}. Nothing was changed.", Exit.NOT_FOUND, field="name")
+        if self.out.is_json:
+            self.out.document({"object": "unlock", "name": name, "addresses": addresses})
+        elif addresses:
+            self.out.line(f"{name} can sign in again from {', '.join(address or 'this machine' for address in addresses)}.")
+        else:
+            self.out.line(f"{name} was not locked.")
+        return Exit.OK if addresses else Exit.NOTHING_TO_DO
