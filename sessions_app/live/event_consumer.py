@@ -2,7 +2,7 @@
 
 import asyncio
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from urllib.parse import parse_qs
 
@@ -106,18 +106,19 @@ class EventConsumer(AsyncWebsocketConsumer):
         return int(given[0])
 
     def _open(self) -> None:
-        actor = self._actor()
-        try:
-            record_view(actor=actor, session=access_session(actor, self._session_id, Action.READ))
-        except NoAccess as error:
-            raise _told_anonymous(actor, error) from error
+        self._pass_gate(lambda actor: record_view(actor=actor, session=access_session(actor, self._session_id, Action.READ)))
 
     def _check(self) -> None:
+        self._pass_gate(lambda actor: permissions.require_session(actor, self._session_id))
+
+    def _pass_gate(self, gate: Callable[[Actor], object]) -> None:
         actor = self._actor()
         try:
-            permissions.require_session(actor, self._session_id)
+            gate(actor)
         except NoAccess as error:
-            raise _told_anonymous(actor, error) from error
+            if actor.kind == ActorKind.ANONYMOUS:
+                raise Unauthorized("This needs a token (Authorization: Bearer …), or a browser that is signed in.") from error
+            raise
 
     def _actor(self) -> Actor:
         """Who listens, as things stand now. Raises `Unauthorized` and `TooManyFailures`."""
@@ -131,9 +132,3 @@ class EventConsumer(AsyncWebsocketConsumer):
 
     def _sent(self, header: bytes) -> Iterator[str]:
         return (value.decode("latin-1") for name, value in self.scope["headers"] if name == header)
-
-
-def _told_anonymous(actor: Actor, error: NoAccess) -> Exception:
-    if actor.kind != ActorKind.ANONYMOUS:
-        return error
-    return Unauthorized("This needs a token (Authorization: Bearer …), or a browser that is signed in.")

@@ -29,6 +29,8 @@ _CHANGED_BY: dict[str, tuple[str, ...]] = {
     EventType.ENTRY_INCLUDED: (_HISTORY,),
     EventType.OVERRIDES_RESTORED: (_HISTORY,),
     EventType.COMPACTION_REQUESTED: (_LEDGER,),
+    EventType.COMPACTION_REPORTED: (_HISTORY, _LEDGER),
+    EventType.COMPACTION_DECIDED: (_LEDGER,),
     EventType.COMPACTION_DRAFTED: (_LEDGER,),
     EventType.DRAFT_EDITED: (_LEDGER,),
     EventType.DRAFT_COMMITTED: (_LEDGER,),

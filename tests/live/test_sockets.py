@@ -69,6 +69,12 @@ async def test_what_happens_to_a_session_is_told_to_its_followers(session, opera
         assert 'id="gauge"' in frame
 
 
+async def test_a_compaction_that_an_agent_reports_changes_the_history_and_the_ledger(session, operator, connect):
+    async with connect(path_of(session), operator) as socket:
+        await in_database(say)(session, EventType.COMPACTION_REPORTED)
+        assert changed_in(await socket.receive_from(timeout=PATIENCE_S)) == {"events", "history", "ledger"}
+
+
 async def test_two_followers_get_the_same_bytes_whoever_they_are(session, operator, admin, connect):
     async with connect(path_of(session), operator) as one, connect(path_of(session), admin) as other:
         await in_database(say)(session)
