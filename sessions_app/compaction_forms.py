@@ -7,6 +7,7 @@ from django import forms
 from django.core.exceptions import BadRequest
 
 from sessions_app.engine.extractive import ExtractiveSummariser
+from sessions_app.engine.goal import MAX_CHARS as MAX_GOAL_CHARS
 from sessions_app.engine.policy import Policy
 from sessions_app.engine.terms import Profile
 from sessions_app.providers.turn_models import suggestions
@@ -158,6 +159,13 @@ class ForkForm(forms.Form):
     def options(self) -> dict[str, Any]:
         """As the service takes them. Call `is_valid` first."""
         return {name: self.cleaned_data[name] for name in ("generation", "as_it_was", "model", "title")}
+
+
+class GoalForm(forms.Form):
+    """What a session is for, in a person's words; empty: as its messages tell."""
+
+    # How long it may be is said by the service: a browser sends each line end as two characters, and counts it as one.
+    goal = forms.CharField(required=False, widget=forms.Textarea(attrs={"class": "input", "rows": 4, "maxlength": MAX_GOAL_CHARS}))
 
 
 class Wording(TypedDict):

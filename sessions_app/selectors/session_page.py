@@ -129,6 +129,7 @@ class SessionHeader:
     labels: tuple[str, ...]
     started_at: datetime | None
     branch: str
+    goal: str  # that somebody set; empty: it is what the messages tell
     parent_id: uuid.UUID | None  # of a sub-agent
     parent_title: str
     inherited_count: int  # entries that are copies
@@ -173,6 +174,7 @@ def header_of(session: Session, seq: int) -> SessionHeader:
         labels=tuple(session.labels),
         started_at=session.started_at,
         branch=session.branch,
+        goal=session.goal,
         parent_id=parent.pk if parent else None,
         parent_title=parent.title if parent else "",
         inherited_count=session.inherited_count,

@@ -55,6 +55,7 @@ def addresses(session) -> dict[str, str]:
         "raw": reverse("session-raw", args=[session.pk]),
         "memory": reverse("memory-project", args=[session.project_id]),
         "fork": reverse("session-fork", args=[session.pk]),
+        "goal": reverse("session-goal", args=[session.pk]),
         "model": reverse("session-model", args=[session.pk]),
         "exports": reverse("session-exports", args=[session.pk]),
         "policy of a session": reverse("policy-session", args=[session.pk]),
