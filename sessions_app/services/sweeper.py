@@ -49,7 +49,12 @@ INDEX_S = 2
 SPREAD_S = 2
 """So long a round may renew sessions whose policy changed above them."""
 
-ORPHAN_S = 3_600
+ORPHAN_S = 6 * 3_600
+"""An upload that nobody knows is removed when nobody wrote to it for so long: longer than the import of a member of an archive takes."""
+
+ORPHAN_LOOK_S = 3_600
+"""So often each process looks for such uploads, and with its first round."""
+
 AHEAD_S = 15  # no clock of ours is that much ahead of the database's
 JUMP_S = 5  # more than two clocks differ within a round
 QUIET_S = 300
@@ -109,7 +114,7 @@ def sweep(*, at_start: bool = False, is_served: bool = True) -> SweepReport:
         "started": _start_waiting,
         "requeued": lambda: _requeue(unclaimed_s),
         "imports_requeued": lambda: _requeue_imports(0 if at_start else IMPORT_UNCLAIMED_S),
-        "uploads_removed": lambda: _remove_orphans() if at_start else 0,
+        "uploads_removed": lambda: _remove_orphans() if _LOOKS_FOR_ORPHANS.is_due() else 0,
         "idled": _idle_quiet_sessions,
         "turns_lost": lambda: turns.end_lost(SWEEPER),
         "turns_requeued": lambda: turns.requeue(unclaimed_s),
@@ -141,6 +146,21 @@ def _tried(name: str, step: Callable[[], _Found], otherwise: _Found) -> _Found:
         return otherwise
 
 
+class _Occasion:
+    """What comes again after a while, in this process."""
+
+    def __init__(self, every_s: float) -> None:
+        self._every_s = every_s
+        self._last: float | None = None
+
+    def is_due(self) -> bool:
+        now = time.monotonic()
+        if self._last is not None and now - self._last < self._every_s:
+            return False
+        self._last = now
+        return True
+
+
 class _Clock:
     """Whether the database's clock went on as time did since the last look. After a jump, whoever is at work first says so again."""
 
@@ -154,6 +174,7 @@ class _Clock:
 
 
 _CLOCK = _Clock()
+_LOOKS_FOR_ORPHANS = _Occasion(ORPHAN_LOOK_S)
 
 
 def _set_right() -> int:
@@ -210,13 +231,14 @@ def _requeue_imports(unclaimed_s: int) -> int:
 
 
 def _remove_orphans() -> int:
-    """Removes what a process that was killed left among the uploads: nobody knows it, and nobody wrote to it for an hour."""
+    """Removes what a process that was killed left among the uploads. By its name: the folder may be called otherwise elsewhere."""
     folder = Path(settings.DATA_DIR) / "uploads"
-    known = set(ImportRun.objects.filter(state__in=(ImportState.QUEUED, ImportState.RUNNING)).values_list("staged_path", flat=True))
+    waiting = ImportRun.objects.filter(state__in=(ImportState.QUEUED, ImportState.RUNNING)).values_list("staged_path", flat=True)
+    known = {Path(path).name for path in waiting}
     count = 0
     for file in folder.iterdir() if folder.is_dir() else ():
         with suppress(OSError):
-            if str(file) not in known and time.time() - file.stat().st_mtime > ORPHAN_S:
+            if file.name not in known and time.time() - file.stat().st_mtime > ORPHAN_S:
                 file.unlink()
                 count += 1
     return count

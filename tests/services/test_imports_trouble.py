@@ -282,16 +282,25 @@ def test_an_upload_whose_process_ends_waits_again_and_can_still_be_cancelled(ope
 
 
 @pytest.mark.django_db
-def test_what_a_killed_process_left_among_the_uploads_is_removed_at_the_next_start(operator_actor, settings, tmp_path):
+def test_what_a_killed_process_left_among_the_uploads_is_removed_at_the_next_start_and_every_hour(
+    operator_actor, settings, tmp_path, monkeypatch
+):
     settings.DATA_DIR = tmp_path
+    monkeypatch.setattr(sweeper, "_LOOKS_FOR_ORPHANS", sweeper._Occasion(sweeper.ORPHAN_LOOK_S))
     run = imports.request_upload(actor=operator_actor, upload=io.BytesIO(encode(rows())), name=f"{SESSION}.jsonl")
     left, young = tmp_path / "uploads" / "member-left", tmp_path / "uploads" / "young"
     for file in (left, young):
         file.write_bytes(b"x")
     for file in (left, Path(run.staged_path)):
         os.utime(file, (1, 1))
-    assert sweeper.sweep(at_start=True).uploads_removed == 1
+    ImportRun.objects.update(staged_path=f"/mounted/elsewhere/{Path(run.staged_path).name}")  # by a process of another machine
+    assert sweeper.sweep().uploads_removed == 1
     assert {file.name for file in (tmp_path / "uploads").iterdir()} == {"young", Path(run.staged_path).name}
+    os.utime(young, (1, 1))
+    assert sweeper.sweep().uploads_removed == 0
+    later = sweeper.time.monotonic() + sweeper.ORPHAN_LOOK_S
+    monkeypatch.setattr(sweeper.time, "monotonic", lambda: later)
+    assert sweeper.sweep().uploads_removed == 1
 
 
 def _lost_in(run: ImportRun, monkeypatch, data: bytes) -> None:
