@@ -28,8 +28,9 @@ TITLE_HITS = 5
 TITLES_READ = 500
 COUNTED = 1_000
 INSIDE_A_SESSION = 300
-BLOCKS_A_READ, READS = 8, 5
-"""Where no index of words helps, so many blocks of entries are read for one page; the next page goes on from there."""
+BLOCKS_A_READ, READS, READS_FOR_ONE = 8, 5, 20
+"""Where no index of words helps, so many blocks of entries are read for one page, and so many times until there is a hit on it at
+all; the next page goes on from there."""
 
 
 @dataclass(frozen=True)
@@ -162,15 +163,22 @@ def _found(query: SearchQuery, filters: SearchFilters, place: Place) -> tuple[li
         return found, None
     if query.has_words and not query.signs and not query.pieces:
         return found, None
-    more, following = inside(query, filters, place, PAGE_HITS - len(found))
+    more, following = inside(query, filters, place, PAGE_HITS - len(found), READS if found else READS_FOR_ONE)
     return found + more, following
 
 
-def inside(query: SearchQuery, filters: SearchFilters, place: Place, limit: int) -> tuple[list[_Found], Place | None]:
-    """Entries that hold the terms somewhere, and as words not all of them; verified on their texts, the newest blocks first."""
+def inside(
+    query: SearchQuery, filters: SearchFilters, place: Place, limit: int, most_reads: int = READS
+) -> tuple[list[_Found], Place | None]:
+    """Entries that hold the terms somewhere, and as words not all of them; verified on their texts, the newest blocks first.
+
+    Blocks are read a few at a time, `READS` times; where nothing is found so, up to `most_reads` times.
+    """
     found: list[_Found] = []
     up_to = place.block
-    for _ in range(READS):
+    for read in range(most_reads):
+        if read >= READS and found:
+            break
         blocks = search_index().blocks(query, filters, up_to, BLOCKS_A_READ + 1)
         holding = [
             (block, index, entry)

@@ -176,7 +176,7 @@ def _terms(text: str) -> Iterable[Term]:
         minus, phrase, star, word = found.groups()
         is_excluded = minus == "-"
         if word is not None:
-            is_excluded = len(word) > 1 and word[0] == "-" and word[1] != "-"
+            is_excluded = len(word) > 1 and word[0] == "-" and word[1] != "-" and bool(words_of(plain(word)))  # `->` is a sign
             phrase = word[1:] if is_excluded else word
             star = "*" if len(phrase) > 1 and phrase.endswith("*") else ""
             phrase = phrase.removesuffix("*") if star else phrase

@@ -103,8 +103,9 @@ def _pieces(text: str, spans: Iterable[Span], start: int, end: int) -> tuple[Pie
     pieces: list[Piece] = []
     place = start
     for first, last in merged:
-        if first < place or last > end:
-            continue  # cut by the ends of what is shown
+        first, last = max(first, place), min(last, end)  # noqa: PLW2901  what goes on beyond the ends is shown up to them
+        if first >= last:
+            continue
         pieces += [Piece(_blanked(text[place:first])), Piece(_blanked(text[first:last]), is_match=True)]
         place = last
     pieces.append(Piece(_blanked(text[place:end])))

@@ -58,6 +58,8 @@ def found(text: str, filters: SearchFilters | None = None) -> list[int]:
         ("etries", [0]),  # a part of a word
         ("pact_sess", [1]),  # across a sign
         ("&&", [1]),
+        ('ready -"&&"', []),
+        ("->", []),
         ("boundary &&", [1]),
         ("compact_session(boundary)", [1]),
         ("日本語", [2]),
@@ -147,6 +149,12 @@ def test_a_word_that_goes_on_behind_the_snippet_is_not_marked(shift):
     text = "the " + "x" * shift + " there" * 200
     pieces = snippet(text, parse_query("the").wanted)
     assert [piece.text for piece in pieces if piece.is_match] == ["the"]
+
+
+def test_a_match_that_is_longer_than_a_snippet_is_marked_up_to_its_end():
+    pieces = snippet("before " + "─" * 900, parse_query("──").wanted)
+    assert [set(piece.text) for piece in pieces if piece.is_match] == [{"─"}]
+    assert sum(len(piece.text) for piece in pieces) < 2 * SNIPPET_CHARS
 
 
 def test_a_snippet_shows_where_most_of_the_terms_stand():
