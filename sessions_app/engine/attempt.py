@@ -307,7 +307,9 @@ class _Attempt:
         found = settled.settle(self.reading.redact(text), self.reading.state(plan))
         made = self._commit(plan, found.text, Outcome.COMMITTED, self._summarising.source)
         self._report(Rung.SUMMARISE, plan.tokens_before, made.tokens_after, len(plan.span))
-        return self._final(made, warnings=(*summaries.warnings(made.summary), *telling.done_warning(found.done)))
+        surplus = sum(chunk.is_surplus for chunk in plan.chunks) if any(one.is_model for one in self._task.summarisers) else 0
+        warnings = (*summaries.warnings(made.summary), *telling.done_warning(found.done))
+        return self._final(made, warnings=(*warnings, *telling.surplus_warning(surplus, len(plan.chunks))))
 
     def _trimmed(self, plan: Plan) -> Commit:
         text = summaries.of_trim(self._previous_summary, len(plan.span), plan.boundary_index)

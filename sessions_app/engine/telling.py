@@ -59,6 +59,14 @@ def done_warning(done: Sequence[Mention]) -> tuple[str, ...]:
     return (f"The summary called for what is recorded as done, which was taken out of its open and next steps: {told}.",)
 
 
+def surplus_warning(surplus: int, count: int) -> tuple[str, ...]:
+    """Of the oldest parts of a span for which no call of a model was left; none where there were none."""
+    if not surplus:
+        return ()
+    was = "part was" if surplus == 1 else f"{surplus:,} parts were"
+    return (f"The oldest {was} summarised without a model, of {count:,} in all: the policy allows no more calls (max_summary_calls).",)
+
+
 def redaction_warning(count: int) -> tuple[str, ...]:
     """Of credentials that were taken out; none where there were none."""
     if not count:

@@ -9,7 +9,7 @@ from sessions_app.engine.counting import estimate_text
 from sessions_app.engine.plan import Plan
 from sessions_app.engine.policy import Policy
 from sessions_app.engine.shapes import shape_of
-from sessions_app.engine.steps import SummaryAnswer, SummaryRequest
+from sessions_app.engine.steps import ChunkSummarised, SummaryAnswer, SummaryRequest
 from sessions_app.engine.terms import Profile, SummarySource
 from tests.engine.attempts import FILLER, attempt
 from tests.engine.histories import Story
@@ -73,6 +73,8 @@ def test_what_is_foreseen_is_what_is_asked(seed, turns, longest, window, most):
     foreseen = calls.foresee(found, asked, window=window)
     assert foreseen.count == len(model.requests)
     assert found.surplus == sum(chunk.is_surplus for chunk in planned.chunks)
+    told = [warning for warning in made.commit.warnings if "without a model" in warning]
+    assert bool(told) == bool(found.surplus)
     sent = sum(prompts.sent_tokens(request) for request in model.requests)
     assert foreseen.read == pytest.approx(sent, rel=0.15)
 
@@ -93,3 +95,11 @@ def test_nothing_is_foreseen_of_the_oldest_part_that_no_call_is_left_for():
         for made in (few, many)
     ]
     assert (costs[0].count, costs[0].read < costs[1].read / 3) == (3, True)
+
+
+def test_an_attempt_says_how_much_it_summarised_without_a_model_for_want_of_calls():
+    made = attempt(story(1, 300, longest=60).entries, policy=Policy(max_summary_calls=4), summariser=Long(30_000), window=1_000_000)
+    assert made.commit.summary_source is SummarySource.MIXED
+    count = sum(isinstance(step, ChunkSummarised) for step in made.steps)
+    words = f"The oldest 2 parts were summarised without a model, of {count} in all: the policy allows no more calls (max_summary_calls)."
+    assert words in made.commit.warnings
