@@ -66,3 +66,23 @@ def test_entries_are_walked_by_key_and_a_toast_is_seen_above_an_open_dialog(open
     page.route("**/compact/", lambda route: route.abort())
     page.get_by_role("dialog").get_by_role("button", name=re.compile("^Compact")).click()
     page.get_by_role("dialog").get_by_text("could not be reached").wait_for()
+
+
+def test_moving_the_boundary_by_key_keeps_the_focus_and_the_help_names_only_keys_that_do_something(open_as, support, slow):
+    page = open_as(support)
+    page.goto(f"/sessions/{slow.pk}/")
+    page.keyboard.press("c")
+    dialog = page.get_by_role("dialog")
+    for _ in range(2):
+        before = dialog.get_by_text(re.compile("^Boundary: keep from entry")).text_content()
+        dialog.get_by_role("button", name="← cut").press("Enter")
+        comes_true(page, "(before) => !document.querySelector('dialog[open]').textContent.includes(before)", before)
+        comes_true(page, "document.activeElement.id === 'cut-back'")
+    page.keyboard.press("Escape")
+    page.keyboard.press("?")
+    assert "canonical, model view, split" in page.locator("#key-help").text_content()
+    page.goto(f"/sessions/{slow.pk}/events/")
+    page.keyboard.press("?")
+    help_text = page.locator("#key-help").text_content()
+    assert "compact" in help_text
+    assert "canonical, model view, split" not in help_text
