@@ -14,13 +14,15 @@ from sessions_app.engine.entries import Entry, Part
 from sessions_app.engine.terms import Fate, Kind, Lineage, PartKind, Role
 from sessions_app.models import Session
 from sessions_app.permissions import Action, access_session
-from sessions_app.selectors.chosen_view import chosen_view
 from sessions_app.selectors.item_ids import UnknownItem, item_id, place_of_item
 from sessions_app.selectors.items import Divider, ItemFilters, ItemType, JudgedEntry, dividers, walk
 from sessions_app.services.access import record_view
 from sessions_app.shapes import Shape
 
 router = Router()
+
+LEAST_READ, MOST_READ = 20, 200
+"""Entries that one query reads."""
 
 
 class ItemsQuery(PageQuery):
@@ -56,9 +58,9 @@ def _page(session: Session, asked: ItemsQuery) -> tuple[list[Shape], bool]:
         except UnknownItem as error:
             raise unknown_cursor("before" if is_before else "after") from error
     start = place[0] if place else session.entry_count if backwards else 0
-    chain = chosen_view(session, context=asked.context).chain
     filters = ItemFilters(role=asked.role, kind=asked.kind, type=asked.type, fate=asked.fate)
-    entries = walk(session, filters, chain, start=start, backwards=backwards, whole=asked.whole)
+    at_once = max(LEAST_READ, min(asked.limit + 1, MOST_READ))
+    entries = walk(session, filters, asked.context, start=start, backwards=backwards, at_once=at_once, whole=asked.whole)
     found = list(islice(_beyond(session.pk, entries, asked.type, place, backwards=backwards), asked.limit + 1))
     has_more = len(found) > asked.limit
     found = found[: asked.limit]
@@ -94,8 +96,8 @@ def _shared(judged: JudgedEntry) -> Shape:
         "entry_role": entry.role.value,
         "entry_kind": entry.kind.value,
         "tokens": entry.tokens,
-        "fate": judged.fate.fate.value,
-        "generation": judged.fate.generation,
+        "fate": judged.fate.fate.value if judged.fate else None,
+        "generation": judged.fate.generation if judged.fate else None,
     }
     more = {"response_id": entry.message_key, "model": entry.model, "is_meta": entry.meta, "source_id": entry.source_id}
     return shape | {name: value for name, value in more.items() if value}

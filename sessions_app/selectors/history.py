@@ -277,6 +277,12 @@ def _view(session: Session, options: HistoryOptions, marks: tuple[Mark, ...]) ->
     return context, chain, held[-1] if held else None
 
 
+def marked_view(session: Session, context: Lineage | None = None) -> tuple[tuple[Mark, ...], Checkpoint | None]:
+    """The checkpoints that led to the view of a context, and its plan; a few queries. Raises `plans.BrokenPlan`."""
+    _, chain, checkpoint = _view(session, HistoryOptions(context=context), marks_of(session.pk))
+    return chain, checkpoint
+
+
 def _planned(chain: tuple[Mark, ...]) -> tuple[Checkpoint, ...]:
     if not chain:
         return ()

@@ -9,14 +9,14 @@ from typing import Any, NamedTuple
 from django.db.models import Q
 
 from sessions_app.engine.entries import Checkpoint, Entry, with_whole_text
-from sessions_app.engine.fates import EntryFate, fate_of
+from sessions_app.engine.fates import EntryFate
 from sessions_app.engine.shapes import shape_of
-from sessions_app.engine.terms import Fate, Kind, PartKind, Role
+from sessions_app.engine.terms import Fate, Kind, Lineage, Outcome, PartKind, Role
 from sessions_app.models import Compaction, Session
 from sessions_app.models import Entry as EntryRow
 from sessions_app.selectors import entry_rows, plans
-
-READ_AT_ONCE = 200
+from sessions_app.selectors.history import marked_view
+from sessions_app.selectors.lineages import Mark, window_fates
 
 
 class ItemType(StrEnum):
@@ -62,7 +62,35 @@ class JudgedEntry(NamedTuple):
     """An entry, and what became of it in the view that was asked for."""
 
     entry: Entry
-    fate: EntryFate
+    fate: EntryFate | None
+
+
+class _Judge:
+    """What became of entries in a view. Of the checkpoints that led to it only what bears on those entries is read."""
+
+    def __init__(self, session: Session, context: Lineage | None, *, is_needed: bool) -> None:
+        self.is_known = True
+        self.last: Checkpoint | None = None
+        self.chain: tuple[Mark, ...] = ()
+        try:
+            self.chain, self.last = marked_view(session, context)
+        except plans.BrokenPlan:
+            if is_needed:
+                raise
+            self.is_known = False
+
+    def fates(self, entries: Sequence[Entry]) -> dict[int, EntryFate]:
+        """Index → fate. At most two queries."""
+        return window_fates([shape_of(entry) for entry in entries], self.chain, self.last) if self.is_known else {}
+
+    @property
+    def has_trimmed(self) -> bool:
+        """Whether any of them left out entries without a summary."""
+        return any(mark.outcome == Outcome.TRIMMED for mark in self.chain)
+
+    @property
+    def has_summarised(self) -> bool:
+        return any(mark.outcome != Outcome.TRIMMED for mark in self.chain)
 
 
 @dataclass(frozen=True)
@@ -81,24 +109,27 @@ class Divider:
 
 
 def walk(
-    session: Session, filters: ItemFilters, chain: Sequence[Checkpoint], *, start: int, backwards: bool, whole: bool = False
+    session: Session, filters: ItemFilters, context: Lineage | None, *, start: int, backwards: bool, at_once: int, whole: bool = False
 ) -> Iterator[JudgedEntry]:
-    """The entries that match, from `start` on (or down from it), some hundred at a time: whoever has enough reads no further.
+    """The entries that match, from `start` on (or down from it), `at_once` at a time: whoever has enough reads no further.
 
-    `whole` fetches shortened texts from their blobs.
+    `context`: whose view the fates are of; where that is broken they are not known. `whole` fetches shortened texts from
+    their blobs. Raises `plans.BrokenPlan` where entries of one fate are asked for.
     """
-    condition = _condition(filters, chain)
+    judge = _Judge(session, context, is_needed=filters.fate is not None)
+    condition = _condition(filters, judge)
     if condition is None:
         return
     rows = EntryRow.objects.filter(condition, session_id=session.pk)
     while True:
         ahead = rows.filter(index__lte=start).order_by("-index") if backwards else rows.filter(index__gte=start).order_by("index")
-        page = [entry_rows.shown_entry(*row) for row in entry_rows.fetch(entry_rows.for_entries(ahead)[:READ_AT_ONCE])]
+        page = [entry_rows.shown_entry(*row) for row in entry_rows.fetch(entry_rows.for_entries(ahead)[:at_once])]
+        fates = judge.fates(page)
         for entry in page:
-            fate = fate_of(shape_of(entry), chain)
-            if filters.fate is None or fate.fate is filters.fate:
+            fate = fates.get(entry.index)
+            if filters.fate is None or (fate is not None and fate.fate is filters.fate):
                 yield JudgedEntry(with_whole_text(entry, plans.load_blob) if whole else entry, fate)
-        if len(page) < READ_AT_ONCE:
+        if len(page) < at_once:
             return
         start = page[-1].index + (-1 if backwards else 1)
 
@@ -110,7 +141,7 @@ def dividers(session: Session, indexes: Sequence[int]) -> dict[int, Divider]:
     return {index: Divider(*row) for index, *row in found.values_list("divider_index", *columns)}
 
 
-def _condition(filters: ItemFilters, chain: Sequence[Checkpoint]) -> Q | None:
+def _condition(filters: ItemFilters, judge: _Judge) -> Q | None:
     """The filters as a condition that leaves out most of what does not match; None when nothing can match."""
     condition = Q()
     if filters.role is not None:
@@ -121,11 +152,11 @@ def _condition(filters: ItemFilters, chain: Sequence[Checkpoint]) -> Q | None:
         condition &= _MAY_HOLD[filters.type]
     if filters.fate is None:
         return condition
-    judged = _of_fate(filters.fate, chain)
+    judged = _of_fate(filters.fate, judge)
     return None if judged is None else condition & judged
 
 
-def _of_fate(fate: Fate, chain: Sequence[Checkpoint]) -> Q | None:
+def _of_fate(fate: Fate, judge: _Judge) -> Q | None:
     """Entries that may have a fate, by what `fate_of` asks first; None: no entry can have it."""
     if fate is Fate.DISPLAY_ONLY:
         return Q(role=Role.NOTICE)
@@ -133,16 +164,16 @@ def _of_fate(fate: Fate, chain: Sequence[Checkpoint]) -> Q | None:
     if fate is Fate.OFF_BRANCH:
         return sent & Q(off_branch=True)
     live = sent & Q(off_branch=False)
-    if not chain:
+    last = judge.last
+    if last is None:
         return live if fate is Fate.VERBATIM else None
-    last = chain[-1]
     named = {Fate.EXCLUDED: last.excluded, Fate.PINNED: last.pinned, Fate.CLEARED: last.cleared}
     if fate in named:
         return live & Q(index__in=sorted(named[fate])) if named[fate] else None
     if fate is Fate.VERBATIM:
         return live & _held(last)
-    wants_trimmed = fate is Fate.TRIMMED
-    return live & ~_held(last) if any(checkpoint.trimmed is wants_trimmed for checkpoint in chain) else None
+    can_be = judge.has_trimmed if fate is Fate.TRIMMED else judge.has_summarised
+    return live & ~_held(last) if can_be else None
 
 
 def _held(checkpoint: Checkpoint) -> Q:

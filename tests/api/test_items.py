@@ -9,15 +9,15 @@ from sessions_app.engine.fates import fate_of
 from sessions_app.engine.shapes import shape_of
 from sessions_app.engine.terms import Fate, Kind, Role
 from sessions_app.events import deferred
-from sessions_app.models import Event
+from sessions_app.models import Compaction, Event
 from sessions_app.selectors import plans
 from sessions_app.selectors.item_ids import item_id, place_of_item
 from sessions_app.selectors.items import ItemType
 from sessions_app.services import overrides
 from sessions_app.services.turns.appending import Draft, append, text_part
 from tests.api.conftest import TESTS, Api, error_of
-from tests.api.scenes import compacted_session, imported_file
-from tests.services.compaction_scenes import long_session
+from tests.api.scenes import compact, compacted_session, imported_file
+from tests.services.compaction_scenes import grow, long_session
 
 QUERY_COUNTS = json.loads((Path(__file__).resolve().parents[1] / "query_counts.json").read_text())
 
@@ -97,6 +97,25 @@ def test_every_type_of_item_can_be_asked_for_alone(as_operator):
     assert {item["type"] for item in whole} >= {"message", "function_call", "function_call_output", "reasoning"}
     for wanted in ItemType:
         assert items(as_operator, session, type=wanted) == [item for item in whole if item["type"] == wanted]
+
+
+def test_a_history_is_read_also_where_its_view_is_broken(as_operator):
+    session, attempt = compacted_session()
+    attempt.segments.all().delete()
+    assert {item["fate"] for item in items(as_operator, session)} == {None}
+    answer = as_operator.get(f"/sessions/{session.pk}/items?fate=verbatim")
+    assert (answer.status_code, error_of(answer)["code"]) == (409, "conflict")
+
+
+def test_trims_and_summaries_are_told_apart(as_operator):
+    session, _ = compacted_session()
+    grow(session, 10)
+    second = compact(session)
+    Compaction.objects.filter(pk=second.pk).update(outcome="trimmed")
+    whole = items(as_operator, session, limit=1000)
+    assert {item["fate"] for item in whole} >= {"summarised", "trimmed"}
+    for fate in ("summarised", "trimmed"):
+        assert paged(as_operator, session, 7, fate=fate) == [item for item in whole if item["fate"] == fate]
 
 
 def test_a_compaction_is_an_item_that_says_what_it_stands_for(as_operator):
