@@ -36,9 +36,7 @@ class Migration(migrations.Migration):
             ],
             options={
                 "constraints": [
-                    models.UniqueConstraint(
-                        condition=models.Q(("revoked_at__isnull", True)), fields=("name",), name="access_token_name"
-                    ),
+                    models.UniqueConstraint(condition=models.Q(("revoked_at__isnull", True)), fields=("name",), name="access_token_name"),
                 ],
             },
         ),
