@@ -126,7 +126,7 @@ def _line(event: Event, targets: Targets) -> AuditLine:
         at=event.at,
         icon=_ICONS.get(event.actor_kind, "user"),
         kind=event.actor_kind,
-        actor=event.actor_name or (_NOBODY if event.actor_kind == ActorKind.ANONYMOUS else event.actor_id or event.actor_kind),
+        actor=_actor(event, targets),
         role=event.actor_role,
         label=label_of(event.type),
         type=event.type,
@@ -140,6 +140,13 @@ def _line(event: Event, targets: Targets) -> AuditLine:
         stream=event.stream,
         seq=event.seq,
     )
+
+
+def _actor(event: Event, targets: Targets) -> str:
+    """Who acted; with a token, whose it is and which."""
+    if event.actor_kind == ActorKind.TOKEN and event.actor_id in targets.tokens:
+        return f"{event.actor_name} by token {targets.tokens[event.actor_id]}"
+    return event.actor_name or (_NOBODY if event.actor_kind == ActorKind.ANONYMOUS else event.actor_id or event.actor_kind)
 
 
 def _facts(event: Event) -> str:
@@ -163,6 +170,8 @@ def _target(event: Event, targets: Targets) -> Target:
     if kind == "project":
         name = targets.projects.get(identifier)
         return Target(f"project {name}", "project", identifier) if name else Target(f"project {identifier[:8]}, not here")
+    if kind == "token" and identifier in targets.tokens:
+        return Target(f"token {targets.tokens[identifier]}")
     if kind == "user":
         return Target(f"user {targets.users.get(identifier) or identifier or 'unknown'}")
     if session_id in targets.sessions and kind != "session":

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from django.contrib.auth.models import User
 
 from sessions_app.events.log import SESSION_PREFIX, event_hash
-from sessions_app.models import Event, EventStream, ImportRun, Project, Session
+from sessions_app.models import AccessToken, ActorKind, Event, EventStream, ImportRun, Project, Session
 from sessions_app.selectors.audit import equals
 
 NEIGHBOURS = 20
@@ -34,6 +34,7 @@ class Targets:
     users: dict[str, str] = field(default_factory=dict)
     imports: dict[str, str] = field(default_factory=dict)
     projects: dict[str, str] = field(default_factory=dict)
+    tokens: dict[str, str] = field(default_factory=dict)  # also those by which somebody acted
 
 
 def audit_event(event_id: int) -> AuditEvent | None:
@@ -62,9 +63,11 @@ def _same(event: Event, name: str) -> tuple[Event, ...]:
 
 
 def targets_of(events: Iterable[Event]) -> Targets:
-    """The names of what these events are about. Four queries at most."""
-    ids: dict[str, set[str]] = {"session": set(), "user": set(), "import": set(), "project": set()}
+    """The names of what these events are about, and of the tokens that were used. Five queries at most."""
+    ids: dict[str, set[str]] = {"session": set(), "user": set(), "import": set(), "project": set(), "token": set()}
     for event in events:
+        if event.actor_kind == ActorKind.TOKEN:
+            ids["token"].add(event.actor_id)
         if event.target_kind in ids and event.target_id:
             ids[event.target_kind].add(event.target_id)
         if event.stream.startswith(SESSION_PREFIX):
@@ -73,11 +76,13 @@ def targets_of(events: Iterable[Event]) -> Targets:
     sessions = [one for one in ids["session"] if _is_uuid(one)]
     imports = [one for one in ids["import"] if _is_uuid(one)]
     projects = [one for one in ids["project"] if _is_uuid(one)]
+    tokens = [one for one in ids["token"] if _is_uuid(one)]
     return Targets(
         sessions={str(pk): title for pk, title in Session.objects.filter(pk__in=sessions).values_list("pk", "title")} if sessions else {},
         users={str(pk): name for pk, name in User.objects.filter(pk__in=numbers).values_list("pk", "username")} if numbers else {},
         imports={str(pk): name for pk, name in ImportRun.objects.filter(pk__in=imports).values_list("pk", "name")} if imports else {},
         projects={str(pk): name for pk, name in Project.objects.filter(pk__in=projects).values_list("pk", "name")} if projects else {},
+        tokens={str(pk): name for pk, name in AccessToken.objects.filter(pk__in=tokens).values_list("pk", "name")} if tokens else {},
     )
 
 

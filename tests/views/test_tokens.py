@@ -43,6 +43,14 @@ def test_a_token_is_revoked_and_opens_nothing_more(admin_page, support, make_ses
     assert Event.objects.filter(type="token.revoked").count() == 1
 
 
+def test_the_audit_log_says_by_which_token_somebody_acted(admin_page, support, make_session):
+    session = make_session()
+    Api(token_of(support, "steer", name="nightly job")).patch(f"/sessions/{session.pk}", {"title": "New"})
+    page = admin_page.get("/audit/").content.decode()
+    assert "ana by token nightly job" in page
+    assert "token nightly job" in admin_page.get("/audit/?action=token.created").content.decode()
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [
