@@ -1,6 +1,7 @@
 """What must be true before the product starts. Each failure is one sentence: what is wrong, and what to do."""
 
 import errno
+import shutil
 import socket
 import tempfile
 from collections.abc import Callable, Iterator
@@ -141,6 +142,9 @@ def _first_line(error: Exception) -> str:
     return next(iter(str(error).strip().splitlines()), type(error).__name__)
 
 
+LEAST_FREE = 1_000_000
+"""Bytes without which a database can't be opened: beside a file of SQLite stands another one while it is in use."""
+
 _NO_RIGHT = "permission denied"
 _REMEDIES = (
     ("no pg_hba.conf entry", "Let its server take this user from here (pg_hba.conf), or correct PALIMPSEST_DATABASE_URL"),
@@ -159,9 +163,17 @@ _REMEDIES = (
 def _remedy(error: Exception) -> str:
     said = str(error)
     if connection.vendor != "postgresql":
-        what = "Stop the program that holds it" if "locked" in said.lower() else "Put a copy of it back"
-        return f"{what}, or {_another_database()}"
+        return f"{_remedy_of_a_file(said.lower())}, or {_another_database()}"
     return next((remedy for words, remedy in _REMEDIES if words in said), "Start its server, or correct PALIMPSEST_DATABASE_URL")
+
+
+def _remedy_of_a_file(said: str) -> str:
+    if "locked" in said:
+        return "Stop the program that holds it"
+    # A full disk is told as an error of reading where not even the file beside it can be made.
+    if "full" in said or ("i/o" in said and shutil.disk_usage(Path(_database_name()).parent).free < LEAST_FREE):
+        return "Free some space on its disk"
+    return "See whether its disk is well" if "i/o" in said else "Put a copy of it back"
 
 
 def _another_database() -> str:

@@ -94,6 +94,23 @@ def test_what_postgresql_says_has_a_remedy_of_its_own(monkeypatch, said, remedy)
     assert remedy in sentence.split("Nothing was changed. ")[1]
 
 
+@pytest.mark.parametrize(
+    ("said", "free", "remedy"),
+    [
+        ("database or disk is full", 10**9, "Free some space on its disk"),
+        ("disk I/O error", 0, "Free some space on its disk"),
+        ("disk I/O error", 10**9, "See whether its disk is well"),
+        ("database is locked", 0, "Stop the program that holds it"),
+        ("file is not a database", 10**9, "Put a copy of it back"),
+    ],
+)
+def test_what_is_wrong_with_a_file_has_a_remedy_of_its_own(monkeypatch, tmp_path, said, free, remedy):
+    there = SimpleNamespace(vendor="sqlite", settings_dict={"NAME": tmp_path / "palimpsest.sqlite3"})
+    monkeypatch.setattr(preflight, "connection", there)
+    monkeypatch.setattr(preflight.shutil, "disk_usage", lambda _: SimpleNamespace(free=free))
+    assert f"{remedy}, or give another directory" in preflight.unusable(OperationalError(said), "Nothing was changed.")
+
+
 def test_a_statement_that_is_wrong_is_no_matter_of_the_database():
     assert preflight.is_about_the_database(OperationalError("the connection is closed"))
     assert preflight.is_about_the_database(ProgrammingError("permission denied for schema public"))
