@@ -20,6 +20,7 @@ class SessionHits:
     indexes: tuple[int, ...]
     is_cut: bool  # there are more than these
     is_partial: bool  # not everything was read
+    are_words: bool  # there are so many that parts of words were not looked for
     listed: tuple[Hit, ...]
     at: int | None
     position: int  # from 1; 0 where the reader is at no hit
@@ -30,7 +31,7 @@ class SessionHits:
 
 def session_hits(session: Session, query: SearchQuery, at: int | None) -> SessionHits:
     """The hits, and those around entry `at` with their texts. Reads a bounded part of the session, whatever its length."""
-    indexes, is_cut, is_partial = _indexes(session, query, at)
+    indexes, is_cut, is_partial, are_words = _indexes(session, query, at)
     place = bisect.bisect_left(indexes, at) if at is not None else 0
     is_at_hit = at is not None and place < len(indexes) and indexes[place] == at
     following = place + 1 if is_at_hit else place
@@ -41,6 +42,7 @@ def session_hits(session: Session, query: SearchQuery, at: int | None) -> Sessio
         indexes=tuple(indexes),
         is_cut=is_cut,
         is_partial=is_partial,
+        are_words=are_words,
         listed=hits_of(query, [ids[index] for index in around if index in ids]),
         at=at if is_at_hit else None,
         position=place + 1 if is_at_hit else 0,
@@ -50,10 +52,10 @@ def session_hits(session: Session, query: SearchQuery, at: int | None) -> Sessio
     )
 
 
-def _indexes(session: Session, query: SearchQuery, at: int | None) -> tuple[list[int], bool, bool]:
-    """Indexes of hits in order, whether there are more, and whether only a part was looked through."""
+def _indexes(session: Session, query: SearchQuery, at: int | None) -> tuple[list[int], bool, bool, bool]:
+    """Indexes of hits in order, whether there are more, whether only a part was read, and whether parts of words are left out."""
     if query.is_empty:
-        return [], False, False
+        return [], False, False, False
     found: list[int] = []
     if query.has_words and not query.signs:
         entries = Entry.objects.filter(session=session)
@@ -64,8 +66,9 @@ def _indexes(session: Session, query: SearchQuery, at: int | None) -> tuple[list
             if at is not None and at > found[-1]:
                 start = entries.filter(index__gte=at).order_by("index").values_list("pk", flat=True).first() or last
                 found = search_index().in_order(query, key, (start, last), MOST + 1)
-            return found[:MOST], True, False
-        if len(found) >= LISTED or not query.looks_inside_words or not query.pieces:
-            return found, False, False
+            return found[:MOST], True, False, False
+        looks_inside = query.looks_inside_words and bool(query.pieces)
+        if len(found) >= LISTED or not looks_inside:
+            return found, False, False, looks_inside
     more, is_partial = inside_session(query, SearchFilters(session=str(session.pk)))
-    return sorted({*found, *more}), False, is_partial
+    return sorted({*found, *more}), False, is_partial, False

@@ -9,7 +9,7 @@ from itertools import islice
 from sessions_app.selectors.search_query import Term
 from sessions_app.selectors.search_words import Folded, fold
 
-LEAD_CHARS, SNIPPET_CHARS = 60, 260
+LEAD_CHARS, SNIPPET_CHARS, TAIL_CHARS = 60, 260, 24
 FIRST_LOOK, MAX_LOOKED_AT = 4_096, 400_000
 """Nearly every match stands near the beginning: only where none does is more of a text folded."""
 
@@ -17,6 +17,7 @@ LOOKED_FOR = 4  # matches of one term, to choose what is shown
 WHOLE_CHARS = 32  # so far on either side of a match its characters' other parts are looked for
 
 _BLANK = re.compile(r"\s+")
+_LAST_WORD = re.compile(r"\s+\S*\Z")
 
 Span = tuple[int, int]
 _Find = Callable[..., Iterator[Span]]
@@ -89,6 +90,9 @@ def _window(text: str, first: Span | None) -> Span:
     end = max(start + SNIPPET_CHARS, first[1] if first and first[1] - start < 2 * SNIPPET_CHARS else 0)
     if end >= len(text):
         return whole(text, start, len(text))[0], len(text)
+    least = max(end - TAIL_CHARS, first[1] if first else 0)
+    if least < end and (word := _LAST_WORD.search(text, least, end)):
+        end = word.start()
     return whole(text, start, end)
 
 
@@ -103,9 +107,9 @@ def _pieces(text: str, spans: Iterable[Span], start: int, end: int) -> tuple[Pie
     pieces: list[Piece] = []
     place = start
     for first, last in merged:
-        first, last = max(first, place), min(last, end)  # noqa: PLW2901  what goes on beyond the ends is shown up to them
-        if first >= last:
-            continue
+        if first < place or first >= end or (last > end and pieces):
+            continue  # a part of a word is no match
+        last = min(last, end)  # noqa: PLW2901  a single match that is longer than what is shown
         pieces += [Piece(_blanked(text[place:first])), Piece(_blanked(text[first:last]), is_match=True)]
         place = last
     pieces.append(Piece(_blanked(text[place:end])))

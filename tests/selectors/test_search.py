@@ -151,6 +151,13 @@ def test_a_word_that_goes_on_behind_the_snippet_is_not_marked(shift):
     assert [piece.text for piece in pieces if piece.is_match] == ["the"]
 
 
+@pytest.mark.parametrize("shift", range(12))
+def test_a_snippet_ends_with_a_whole_word(shift):
+    pieces = snippet("needle " + "x" * shift + " needle filler" * 200, parse_query("needle").wanted)
+    assert {piece.text for piece in pieces if piece.is_match} == {"needle"}
+    assert "".join(piece.text for piece in pieces).rstrip("…").split()[-1] in {"needle", "filler"}
+
+
 def test_a_match_that_is_longer_than_a_snippet_is_marked_up_to_its_end():
     pieces = snippet("before " + "─" * 900, parse_query("──").wanted)
     assert [set(piece.text) for piece in pieces if piece.is_match] == [{"─"}]

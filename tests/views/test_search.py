@@ -127,3 +127,17 @@ def test_the_way_from_hit_to_hit_stands_on_the_page(operator_page: Client, db):
     assert "3 of 5 entries" in shown
     assert re.search(r'href="[^"]*at=10[^"]*#e10"[^>]*data-key="N"', shown)
     assert re.search(r'href="[^"]*at=30[^"]*#e30"[^>]*data-key="n"', shown)
+
+
+def test_where_whole_words_are_many_parts_of_words_are_left_out_and_that_is_said(operator_page: Client, db):
+    session = store_session([entry(index, "carrier" if index % 2 else "carriers") for index in range(60)])
+    search_index.index_lagging()
+    address = reverse("session-detail", args=[session.pk])
+    assert "30 entries with whole words" in operator_page.get(address, {"q": "carrier"}).content.decode()
+    assert "30 entries<" in operator_page.get(address, {"q": '"carrier"'}).content.decode()
+
+
+def test_signs_that_no_index_has_are_said_to_be_read_for(operator_page: Client, db):
+    store_session([entry(index, "word") for index in range(11_000)])
+    search_index.index_lagging()
+    assert "stand in no index" in operator_page.get("/search/", {"q": "&&"}).content.decode()
