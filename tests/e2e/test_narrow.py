@@ -79,3 +79,7 @@ def test_no_table_has_to_be_scrolled_sideways(open_as, admin, compacted, in_thre
         page.goto(path)
         page.get_by_role("main").wait_for()
         assert page.evaluate(SCROLLS_SIDEWAYS) == [], path
+    page.goto("/")
+    page.set_viewport_size({"width": 1024, "height": 768})
+    comes_true(page, "document.documentElement.clientWidth === 1024")
+    assert page.evaluate(SCROLLS_SIDEWAYS) == []
