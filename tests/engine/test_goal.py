@@ -1,12 +1,15 @@
 """What a session is for is told beside every summary, in the same bytes, whatever the summaries say (C07)."""
 
+import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from sessions_app.engine import goal, prompts
 from sessions_app.engine.mechanical import collect
 from sessions_app.engine.policy import Policy
 from tests.engine.attempts import FILLER, Canned, answer, attempt, checkpoint_of
-from tests.engine.histories import Story
+from tests.engine.histories import Story, histories
 
 FIRST = "Move the ledger to the new store.\n\n1. Keep every parcel's history.\n2.   Never call the carrier twice — see OPS-2231."
 QUOTED = "> Move the ledger to the new store.\n>\n> 1. Keep every parcel's history.\n> 2.   Never call the carrier twice — see OPS-2231."
@@ -96,3 +99,9 @@ def test_where_its_message_stands_word_for_word_it_is_not_told_twice():
         story.calls(f"c{step}").result(f"c{step}", words=FILLER * 3).says(f"Step {step}. {FILLER * 2}")
     made = attempt(story.entries, force=True).commit
     assert goal_of(made.block) == "As the user first put it; later requests may go beyond it: message #0, word for word below."
+
+
+@given(entries=histories(), text=st.text(min_size=1, max_size=80))
+def test_a_goal_that_is_set_comes_before_all_that_is_said(entries, text):
+    state = msgspec.structs.replace(collect(entries), goal=text)
+    assert goal.of(state) == goal.Goal(text, None, is_stated=True)

@@ -10,6 +10,7 @@ from sessions_app.models import Event, Lease, Session
 from sessions_app.services.compactions.cancel import cancel
 from sessions_app.services.compactions.request import request
 from sessions_app.services.compactions.run import run_compaction
+from tests.fakes.keys import point_at
 from tests.fakes.model_server import Answer, Asked, Fault, ModelServer, say
 from tests.services.compaction_scenes import PATIENCE_S, fresh, history_digest, long_session, run_in_thread, set_policy, wait_until
 
@@ -39,11 +40,9 @@ class Crowd:
 
 
 @pytest.fixture
-def server(monkeypatch):
-    monkeypatch.setattr("sessions_app.queue.enqueue", lambda *task: None)
+def server(monkeypatch, queue_of_nobody):
     with ModelServer() as server:
-        monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
-        monkeypatch.setenv("OPENAI_BASE_URL", server.openai_url)
+        point_at(server, "openai", monkeypatch)
         yield server
 
 

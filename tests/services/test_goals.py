@@ -2,10 +2,7 @@
 
 import json
 
-import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from sessions_app.engine import goal as goals
 from sessions_app.engine.mechanical import collect
@@ -20,7 +17,7 @@ from sessions_app.services.compactions.request import request
 from sessions_app.services.compactions.run import run_compaction
 from sessions_app.services.forks import fork
 from sessions_app.services.goals import InvalidGoal, set_goal
-from tests.engine.histories import Story, histories
+from tests.engine.histories import Story
 from tests.management.commands import run
 from tests.services.compaction_scenes import fresh, grow, long_session
 from tests.stored import store_session
@@ -28,12 +25,7 @@ from tests.stored import store_session
 TEXT = "Replace the old importer.\nNever touch `legacy.py`."
 SECTION = "## Goal\nSet by a person for the whole of this work:\n> Replace the old importer.\n> Never touch `legacy.py`.\n"
 
-database = pytest.mark.django_db(transaction=True)
-
-
-@pytest.fixture(autouse=True)
-def _queue_of_nobody(monkeypatch):
-    monkeypatch.setattr("sessions_app.queue.enqueue", lambda *task: None)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("queue_of_nobody")]
 
 
 def compacted(session: Session, actor: Actor) -> Compaction:
@@ -49,7 +41,6 @@ def block_of(session: Session) -> str:
     return "".join(part.part.text for message in plans.load_view(fresh(session)) for part in message.parts if part.synthetic)
 
 
-@database
 def test_it_stands_in_every_block_in_the_same_bytes_until_it_is_taken_back(support_actor):
     session = long_session()
     assert set_goal(actor=support_actor, session=session, text=f"  {TEXT}  ")
@@ -63,7 +54,6 @@ def test_it_stands_in_every_block_in_the_same_bytes_until_it_is_taken_back(suppo
     assert "## Goal\nAs the user first put it" in block_of(session)
 
 
-@database
 def test_each_change_is_an_event_with_before_and_after_and_who(support_actor):
     session = long_session()
     assert set_goal(actor=support_actor, session=session, text=TEXT)
@@ -76,7 +66,6 @@ def test_each_change_is_an_event_with_before_and_after_and_who(support_actor):
     ]
 
 
-@database
 def test_who_may_only_read_may_not_set_it(operator_actor):
     session = long_session()
     with pytest.raises(ActionRefused):
@@ -84,7 +73,6 @@ def test_who_may_only_read_may_not_set_it(operator_actor):
     assert fresh(session).goal == ""
 
 
-@database
 @pytest.mark.parametrize("text", ["x" * 601, "a\x00b"], ids=["too long", "not storable"])
 def test_what_can_be_no_goal_is_refused_in_words(support_actor, text):
     session = long_session()
@@ -93,7 +81,6 @@ def test_what_can_be_no_goal_is_refused_in_words(support_actor, text):
     assert (fresh(session).goal, Event.objects.filter(type="session.goal_changed").exists()) == ("", False)
 
 
-@database
 def test_credentials_in_it_reach_no_summary(support_actor):
     session = long_session()
     set_goal(actor=support_actor, session=session, text="Deploy with AKIAIOSFODNN7EXAMPLE today.")
@@ -102,14 +89,12 @@ def test_credentials_in_it_reach_no_summary(support_actor):
     assert "> Deploy with" in block_of(session)
 
 
-@database
 def test_a_fork_has_the_goal_of_its_origin(support_actor):
     session = long_session()
     set_goal(actor=support_actor, session=session, text=TEXT)
     assert fork(actor=support_actor, session=fresh(session)).goal == TEXT
 
 
-@database
 def test_the_command_tells_sets_and_clears_it():
     session = long_session()
     out, _, end = run("goal", session.pk)
@@ -127,7 +112,6 @@ def test_the_command_tells_sets_and_clears_it():
     assert failure.value.end == Exit.USAGE
 
 
-@database
 def test_what_a_page_tells_of_a_session_is_what_a_compaction_finds():
     story = Story().user("Build the importer for the shop.").says("Yes.").user("Goal: read ten million rows.\nIn one pass.").says("Yes.")
     for number in range(300):
@@ -136,9 +120,3 @@ def test_what_a_page_tells_of_a_session_is_what_a_compaction_finds():
     found = goals.of(collect(story.entries))
     assert found is not None
     assert goal_of(session).text == found.text == "read ten million rows.\nIn one pass."
-
-
-@given(entries=histories(), text=st.text(min_size=1, max_size=80))
-def test_a_goal_that_is_set_comes_before_all_that_is_said(entries, text):
-    state = msgspec.structs.replace(collect(entries), goal=text)
-    assert goals.of(state) == goals.Goal(text, None, is_stated=True)

@@ -16,13 +16,7 @@ from sessions_app.services.turns.send import send
 from tests.management.commands import run
 from tests.services.compaction_scenes import fresh, grow, long_session
 
-pytestmark = pytest.mark.django_db(transaction=True)
-
-
-@pytest.fixture(autouse=True)
-def _queue_of_nobody(monkeypatch):
-    monkeypatch.setattr("sessions_app.queue.enqueue", lambda *task: None)
-    monkeypatch.setattr("sessions_app.providers.scripted_model.PAUSE_S", 0)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("queue_of_nobody", "no_pauses")]
 
 
 @pytest.fixture

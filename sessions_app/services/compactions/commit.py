@@ -61,6 +61,20 @@ class InForce:
         return rows.values_list("summary", flat=True).first() or ""
 
 
+def lock(held: Claim, in_force: InForce) -> tuple[Session, Compaction] | Ended:
+    """The rows of an attempt whose result is about to be stored, locked; or how it ends instead. Call in a transaction.
+
+    Raises `LeaseLost`.
+    """
+    session = Session.objects.select_for_update(no_key=True).get(pk=held.session_id)
+    if not lease.renew(held):
+        raise LeaseLost
+    compaction = Compaction.objects.get(pk=held.compaction_id)
+    if compaction.cancel_requested:
+        return CANCELLED
+    return STALE if InForce.of(session).checkpoint_id != in_force.checkpoint_id else (session, compaction)
+
+
 def commit(held: Claim, result: Commit, in_force: InForce, off_branch: Collection[int], *, actor: Actor = WORKER) -> Ended | None:
     """Makes the result the session's checkpoint in force; or returns how the attempt ends instead, with nothing changed.
 
@@ -70,13 +84,11 @@ def commit(held: Claim, result: Commit, in_force: InForce, off_branch: Collectio
     view, or can be taken back in it. Drafts of the session that waited meanwhile end as stale. Raises `LeaseLost`.
     """
     with transaction.atomic():
-        session = Session.objects.select_for_update(no_key=True).get(pk=held.session_id)
-        if not lease.renew(held):
-            raise LeaseLost
-        compaction = Compaction.objects.get(pk=held.compaction_id)
-        if compaction.cancel_requested:
-            return CANCELLED
-        if InForce.of(session).checkpoint_id != in_force.checkpoint_id or is_prefix_changed(compaction, result.boundary_index, off_branch):
+        found = lock(held, in_force)
+        if isinstance(found, Ended):
+            return found
+        session, compaction = found
+        if is_prefix_changed(compaction, result.boundary_index, off_branch):
             return STALE
         if overrides.folded_of(plans.overrides_of(session), result.segments, result.boundary_index):
             return STALE

@@ -20,8 +20,8 @@ from sessions_app.selectors import drafts_page, plans
 from sessions_app.selectors.drafts_page import MAX_SUMMARY_CHARS, result_of
 from sessions_app.services.compactions import lease
 from sessions_app.services.compactions.cancel import UnknownCompaction
-from sessions_app.services.compactions.commit import InForce, commit, result_columns
-from sessions_app.services.compactions.endings import CANCELLED, STALE, end, give_back
+from sessions_app.services.compactions.commit import InForce, commit, lock, result_columns
+from sessions_app.services.compactions.endings import STALE, end, give_back
 from sessions_app.services.compactions.lease import Claim, LeaseLost
 from sessions_app.services.compactions.revert import CompactionUnderWay
 from sessions_app.services.compactions.step_events import WORKER
@@ -65,14 +65,10 @@ def store(held: Claim, result: Commit, in_force: InForce, off_branch: Collection
     Raises `LeaseLost`.
     """
     with transaction.atomic():
-        session = Session.objects.select_for_update(no_key=True).get(pk=held.session_id)
-        if not lease.renew(held):
-            raise LeaseLost
-        compaction = Compaction.objects.get(pk=held.compaction_id)
-        if compaction.cancel_requested:
-            return CANCELLED
-        if InForce.of(session).checkpoint_id != in_force.checkpoint_id:
-            return STALE
+        found = lock(held, in_force)
+        if isinstance(found, Ended):
+            return found
+        session, compaction = found
         Draft.objects.create(
             compaction=compaction,
             result=msgspec.to_builtins(result),
