@@ -13,11 +13,10 @@ What counts tokens or lists models is answered beside the script. Everything tha
 import contextlib
 import gzip
 import json
-import threading
 import uuid
 from collections import deque
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from types import ModuleType
 from typing import Any, Self
 
@@ -25,6 +24,7 @@ import zstandard
 
 from tests.fakes import chat_wire, messages_wire, responses_wire
 from tests.fakes.script import Answer, Asked, Fault, Stop, call, refuse, say
+from tests.fakes.served import Listening, Served
 
 __all__ = ["Answer", "Asked", "Fault", "ModelServer", "Stop", "call", "refuse", "say"]
 
@@ -32,22 +32,14 @@ _WIRES: dict[str, ModuleType] = {"/v1/messages": messages_wire, "/v1/responses":
 _MODELS = ("scripted",)
 
 
-class ModelServer:
-    """Listens while its `with` block runs. Closing it ends what hangs."""
+class ModelServer(Served):
+    """A provider. Closing it ends what hangs."""
 
     def __init__(self, reply: Callable[[Asked], Answer] = lambda asked: say("Understood.")) -> None:
+        super().__init__(_Handler)
         self.reply = reply
         self.asked: list[Asked] = []
-        self.closing = threading.Event()
         self._script: deque[Answer] = deque()
-        self._lock = threading.Lock()
-        self._server = _Server(("127.0.0.1", 0), _Handler)
-        self._server.model = self
-        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self._server.server_address[1]}"
 
     @property
     def openai_url(self) -> str:
@@ -56,48 +48,29 @@ class ModelServer:
     @property
     def prompts(self) -> list[Asked]:
         """What was asked of the model itself: no counts, no lists."""
-        with self._lock:
+        with self.lock:
             return [asked for asked in self.asked if asked.protocol in {wire.PROTOCOL for wire in _WIRES.values()}]
 
     def script(self, *answers: Answer) -> Self:
         """Adds answers behind those that are still to be given."""
-        with self._lock:
+        with self.lock:
             self._script.extend(answers)
         return self
 
     def note(self, asked: Asked) -> None:
-        with self._lock:
+        with self.lock:
             self.asked.append(asked)
 
     def next_answer(self, asked: Asked) -> Answer:
-        with self._lock:
+        with self.lock:
             if self._script:
                 return self._script.popleft()
         return self.reply(asked)
 
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.closing.set()
-        self._server.shutdown()
-        self._thread.join()
-        self._server.server_close()
-
-
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-    block_on_close = False
-    model: ModelServer
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """Clients that go away are part of the play."""
-
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    server: _Server
+    server: Listening[ModelServer]
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
         pass
@@ -106,7 +79,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._head(200, length=0)
 
     def do_GET(self) -> None:
-        self.server.model.note(Asked("models", self.path, dict(self.headers), {}))
+        self.server.owner.note(Asked("models", self.path, dict(self.headers), {}))
         if self.path.partition("?")[0] == "/v1/models":
             data = [{"id": name, "object": "model", "type": "model", "display_name": name, "created": 1} for name in _MODELS]
             self._json(200, {"object": "list", "data": data, "models": [], "has_more": False})
@@ -121,7 +94,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._json(400, {"error": {"message": "The body is no JSON.", "type": "invalid_request_error"}})
             return
         if path == "/v1/messages/count_tokens":
-            self.server.model.note(Asked("count_tokens", path, dict(self.headers), body, raw=raw))
+            self.server.owner.note(Asked("count_tokens", path, dict(self.headers), body, raw=raw))
             self._json(200, {"input_tokens": len(raw) // 4})
         elif (wire := _WIRES.get(path)) is not None:
             self._answer(wire, body, raw)
@@ -129,7 +102,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._json(404, {"error": {"message": f"There is no {path} here.", "type": "not_found_error"}})
 
     def _answer(self, wire: ModuleType, body: dict[str, Any], raw: bytes) -> None:
-        model = self.server.model
+        model = self.server.owner
         asked = Asked(
             wire.PROTOCOL, self.path, dict(self.headers), body, tuple(wire.blocks(body)), wire.system(body), wire.tools(body), raw
         )
@@ -181,7 +154,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _hang(self) -> None:
         self.wfile.flush()
-        self.server.model.closing.wait()
+        self.server.owner.closing.wait()
         self.close_connection = True
 
     def _body(self) -> bytes:

@@ -13,9 +13,10 @@ import struct
 import threading
 from collections import deque
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any, Self
 
+from tests.fakes.served import Listening, Served
 from tests.services.compaction_scenes import PATIENCE_S
 
 
@@ -51,49 +52,31 @@ class Posted:
         return json.loads(self.body)
 
 
-class RunnerServer:
-    """Listens while its `with` block runs. Closing it ends what hangs."""
+class RunnerServer(Served):
+    """A runner. Closing it ends what hangs."""
 
     def __init__(self, *script: Reply) -> None:
+        super().__init__(_Handler)
         self.posted: list[Posted] = []
         self.health: Reply = reply(200, {"status": "ok"})
-        self.closing = threading.Event()
         self._script = deque(script or (Reply(204),))
-        self._lock = threading.Lock()
-        self._server = _Server(("127.0.0.1", 0), _Handler)
-        self._server.runner = self
-        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self._server.server_address[1]}"
 
     @property
     def compacts(self) -> list[bytes]:
         """The bodies of the compactions that it was asked for."""
-        with self._lock:
+        with self.lock:
             return [posted.body for posted in self.posted if posted.told.get("type") == "compact"]
 
     def script(self, *answers: Reply) -> Self:
         """What it answers from now on."""
-        with self._lock:
+        with self.lock:
             self._script = deque(answers)
         return self
 
     def take(self, posted: Posted) -> Reply:
-        with self._lock:
+        with self.lock:
             self.posted.append(posted)
             return self._script.popleft() if len(self._script) > 1 else self._script[0]
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.closing.set()
-        self._server.shutdown()
-        self._thread.join()
-        self._server.server_close()
 
 
 def closed_port() -> int:
@@ -103,32 +86,23 @@ def closed_port() -> int:
         return int(taken.getsockname()[1])
 
 
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-    block_on_close = False
-    runner: RunnerServer
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """Clients that go away are part of the play."""
-
-
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    server: _Server
+    server: Listening[RunnerServer]
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
         pass
 
     def do_GET(self) -> None:
-        self._give(self.server.runner.health)
+        self._give(self.server.owner.health)
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-        self._give(self.server.runner.take(Posted(self.path, dict(self.headers), body)))
+        self._give(self.server.owner.take(Posted(self.path, dict(self.headers), body)))
 
     def _give(self, answer: Reply) -> None:
         answer.asked.set()
-        closing = self.server.runner.closing
+        closing = self.server.owner.closing
         if answer.hold is not None:
             waited = 0.0
             while not answer.hold.wait(0.02) and not closing.is_set() and waited < PATIENCE_S:
