@@ -84,14 +84,15 @@ def _index(
     progress: Callable[[int], None] = lambda _entries: None,
 ) -> int:
     held: list[_Block] = []
-    done = 0
+    done = chars = 0
     for block in (block for session_id, first in lagging for block in _blocks(session_id, first)):
         held.append(block)
-        if sum(one.chars for one in held) < TRANSACTION_CHARS and len(held) < BLOCK_ENTRIES:
+        chars += block.chars
+        if chars < TRANSACTION_CHARS and len(held) < BLOCK_ENTRIES:
             continue
         done += _write(held)
         progress(done)
-        held = []
+        held, chars = [], 0
         if time.monotonic() > until:
             return done
     done += _write(held)
