@@ -143,6 +143,7 @@ def test_no_page_is_wider_than_its_screen(open_as, admin, furnished):
         page.get_by_role("main").wait_for()
         for width in (320, 390, 768, 1024):
             page.set_viewport_size({"width": width, "height": 844})
+            comes_true(page, "(width) => document.documentElement.clientWidth === width", width)
             assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth + 1"), (path, width)
 
 
