@@ -14,7 +14,7 @@ from typing import Any
 
 from django.db import OperationalError, connection, connections
 
-from sessions_app import prepared
+from sessions_app import child_processes, prepared
 from sessions_app.events import content
 from sessions_app.models import Event, EventStream
 
@@ -104,7 +104,7 @@ def _walk_in_parts(walk: Walk, processes: int) -> None:
     """Takes the walk to its end, but for the comparison with the heads."""
     edges = [walk.up_to * part // processes for part in range(processes + 1)]
     connections.close_all()  # a connection must not be shared with a child
-    with ProcessPoolExecutor(processes, mp_context=get_context("fork"), initializer=connections.close_all) as pool:
+    with ProcessPoolExecutor(processes, mp_context=get_context("fork"), initializer=child_processes.begin) as pool:
         for events, suspects in pool.map(_walk_part, edges[:-1], edges[1:]):
             walk.events += events
             walk.suspects |= suspects

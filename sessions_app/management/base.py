@@ -16,6 +16,7 @@ from sessions_app.events.actors import Actor
 from sessions_app.management.exits import EXIT_WORDS, CommandFailure, Exit, failure_of
 from sessions_app.management.output import Output, error_document, leave_quietly, plain_line
 from sessions_app.management.preflight import check_data_directory, missing_database, prepare_database
+from sessions_app.management.signals import interrupted_by_signals
 from sessions_app.models import Project, Session
 from sessions_app.permissions import Action, access_session, command_actor, require, unknown_session
 from sessions_app.selectors.memory import project_names, projects_like
@@ -87,7 +88,7 @@ class ConsoleCommand(DatabaseCommand, ABC):
 
     def handle(self, *args: Any, **options: Any) -> None:
         self.out = Output(self.stdout, self.stderr, as_json=options["as_json"], as_jsonl=options.get("as_jsonl", False))
-        with failures(), deferred.at_once():  # a command may be stopped at any moment
+        with failures(), interrupted_by_signals(), deferred.at_once():  # a command may be stopped at any moment
             self.actor = command_actor(options["acting_as"])
             end = self.run(options)
         if end:

@@ -1,12 +1,11 @@
 """`manage.py compact SESSION`: compacts a session from the command line, through the same gate and with the same events."""
 
 import argparse
-import signal
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
 from django.core.management.base import CommandParser
@@ -70,13 +69,12 @@ class Command(SessionCommand):
         )
 
     def run(self, options: Mapping[str, Any]) -> Exit:
-        with interrupted_by_signals():
-            answer = self._request(options)
-            compaction = answer.compaction
-            if answer.joined:
-                self.out.note(f"{compaction} is under way already, started by {compaction.requested_by}.", joined=True)
-            if options["wait"]:
-                self._follow_or_cancel(compaction)
+        answer = self._request(options)
+        compaction = answer.compaction
+        if answer.joined:
+            self.out.note(f"{compaction} is under way already, started by {compaction.requested_by}.", joined=True)
+        if options["wait"]:
+            self._follow_or_cancel(compaction)
         return self._report(answer, waited=options["wait"])
 
     def _request(self, options: Mapping[str, Any]) -> RequestAnswer:
@@ -158,25 +156,6 @@ def result_shape(answer: RequestAnswer) -> Shape:
     """The attempt as the ledger's `--json` shows it, and whether it was under way before."""
     compaction = answer.compaction
     return attempt_shape(panel_of(compaction), lineage=compaction.lineage) | {"joined": answer.joined}
-
-
-@contextmanager
-def interrupted_by_signals() -> Iterator[None]:
-    """SIGTERM and the end of the terminal are as Ctrl-C: whoever ends this ends the attempt, unless told otherwise (`nohup`)."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    wanted = [number for number in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(number) is not signal.SIG_IGN]
-    before = {number: signal.signal(number, _interrupt) for number in wanted}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-def _interrupt(*_: object) -> None:
-    raise KeyboardInterrupt
 
 
 def pause(seconds: float) -> None:

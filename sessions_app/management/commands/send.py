@@ -13,7 +13,6 @@ from django.db import connection
 
 from sessions_app import queue
 from sessions_app.management.base import SessionCommand
-from sessions_app.management.commands.compact import interrupted_by_signals
 from sessions_app.management.exits import CommandFailure, Exit
 from sessions_app.management.output import plain_text
 from sessions_app.models import Session, Turn, TurnStatus
@@ -50,8 +49,7 @@ class Command(SessionCommand):
         text = sys.stdin.read(MAX_MESSAGE_CHARS + 1) if options["text"] == "-" else options["text"]
         turn = send(actor=self.actor, session=self.session, text=text, key=options["key"])
         if options["wait"]:
-            with interrupted_by_signals():
-                self._follow_or_stop(turn)
+            self._follow_or_stop(turn)
         return self._report(turn, waited=options["wait"])
 
     def _follow_or_stop(self, turn: Turn) -> None:

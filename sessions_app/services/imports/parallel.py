@@ -14,9 +14,9 @@ from concurrent.futures.process import BrokenProcessPool
 from itertools import islice
 from pathlib import Path
 
-import django
 from django.db import connection, connections
 
+from sessions_app import child_processes
 from sessions_app.events.actors import Actor
 from sessions_app.models import ImportRun
 from sessions_app.services import search_index, write_turns
@@ -58,8 +58,7 @@ def import_files(*, actor: Actor, files: Iterable[Path], run_id: str) -> Iterato
     Closing the iterator takes back what no child has begun; those that run end by themselves when the run is cancelled.
     """
     connections.close_all()  # a fork would share them
-    # The initializer must not be ours: our modules need what it loads.
-    with ProcessPoolExecutor(process_count(), mp_context=_context(), initializer=django.setup) as pool:
+    with ProcessPoolExecutor(process_count(), mp_context=_context(), initializer=child_processes.begin) as pool:
         waiting = _tasks(files)
         open_ones: set[Future[list[SourceOutcome]]] = set()
         try:
