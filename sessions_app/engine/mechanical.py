@@ -205,7 +205,7 @@ class Collector:
             self._note_files(call)
         if did.todos or did.replaces_todos:
             self._note_todos(call, result)
-        if result.job:
+        if result.job and result.job != did.job:  # whoever looks at what runs starts nothing else
             self._background[result.job] = call
         if did.ends_job:
             self._end_job(did.ends_job, "stopped")

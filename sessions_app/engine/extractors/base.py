@@ -1,5 +1,6 @@
 """What an extractor says of one tool call and of one result, in words that no agent owns."""
 
+import re
 from collections.abc import Mapping
 from enum import StrEnum
 
@@ -103,3 +104,77 @@ def one_line(text: str, limit: int) -> str:
         return text.strip()  # as nearly all are: no white space but single spaces
     plain = " ".join(text[: limit * 4].split())
     return plain if len(plain) <= limit and len(text) <= limit * 4 else plain[: limit - 1].rstrip() + "…"
+
+
+# What most agents' calls come to. Each takes what its own names of arguments gave.
+
+
+def file_call(action: FileAction, path: str) -> CallFacts:
+    return CallFacts(target=path, action=action, paths=(path,) if path else ())
+
+
+def files_call(action: FileAction, paths: tuple[str, ...]) -> CallFacts:
+    return CallFacts(target=one_line(", ".join(paths), 160), action=action if paths else None, paths=paths)
+
+
+def command_call(command: str) -> CallFacts:
+    return CallFacts(target=one_line(command, 160), command=command)
+
+
+def search_call(what: str, where: str = "") -> CallFacts:
+    return CallFacts(target=one_line(f"{what} in {where}" if where else what, 160))
+
+
+def fetch_call(*urls: str) -> CallFacts:
+    return CallFacts(target=one_line(", ".join(urls), 160), urls=tuple(url for url in urls if url.startswith("http")))
+
+
+def agent_call(task: str) -> CallFacts:
+    return CallFacts(target=one_line(task, 160))
+
+
+def job_call(key: str) -> CallFacts:
+    return CallFacts(target=f"job {key}", job=key)
+
+
+def todos_call(raw: object, *names: str) -> CallFacts:
+    """A call that hands over the whole list; `names` are those of the text of an item. What was cancelled is off the list."""
+    items = raw if isinstance(raw, list) else []
+    todos = tuple([todo for item in items if (todo := _todo(item, names)) is not None])
+    return CallFacts(target="to-do list", todos=todos, replaces_todos=isinstance(raw, list))
+
+
+def _todo(item: object, names: tuple[str, ...]) -> Todo | None:
+    if isinstance(item, str):
+        return Todo(one_line(item, 200), _PENDING) if item.strip() else None
+    if not isinstance(item, dict) or item.get("status") == "cancelled":
+        return None
+    text = one_line(string(item, *names), 200)
+    return Todo(text, TodoStatus.of(item.get("status"))) if text else None
+
+
+def identifier(arguments: Arguments, *names: str) -> str:
+    """The first of the named arguments that is an id: a short text, or a number."""
+    for name in names:
+        value = arguments.get(name)
+        if isinstance(value, str) and value.strip():
+            return value.strip()[:60]
+        if isinstance(value, int) and not isinstance(value, bool):
+            return str(value)[:60]
+    return ""
+
+
+_ANSWERED = re.compile(r"\AUser has answered your questions?: (.+?)(?:\. You can now continue[^\"]*)?\Z", re.DOTALL)
+
+
+def answers(text: str) -> ResultFacts | None:
+    """What the person said to the questions of an agent, where the result tells it in the usual sentence."""
+    answered = _ANSWERED.match(text[:2_000])
+    return ResultFacts(said=one_line(answered.group(1), 900)) if answered else None
+
+
+def exited(code: str, message: str = "", *, job_ended: bool = False) -> ResultFacts:
+    """The facts of a command that ended with this status."""
+    if code == "0":
+        return ResultFacts(job_ended=True) if job_ended else OK
+    return ResultFacts(status=f"exit {code}", message=message, job_ended=job_ended)

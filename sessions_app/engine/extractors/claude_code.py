@@ -12,6 +12,7 @@ from sessions_app.engine.extractors.base import (
     ResultFacts,
     Todo,
     TodoStatus,
+    answers,
     one_line,
     string,
 )
@@ -26,7 +27,6 @@ _FILE_TOOLS = {
 }
 _REFUSED = re.compile(r"\AThe user doesn't want to (?:proceed|take this action)")
 _SAID = re.compile(r"the user said:\s*(.+)", re.DOTALL)
-_ANSWERED = re.compile(r"\AUser has answered your questions?: (.+?)(?:\. You can now continue[^\"]*)?\Z", re.DOTALL)
 _INTERRUPTED = "[Request interrupted by user"
 _BACKGROUND_WORDS = "running in background with ID: "
 _BACKGROUND = re.compile(_BACKGROUND_WORDS + r"([\w-]{1,60})")
@@ -142,8 +142,7 @@ def _task_numbered(text: str, *, is_error: bool) -> ResultFacts | None:  # noqa:
 
 
 def _questions_answered(text: str, *, is_error: bool) -> ResultFacts | None:  # noqa: ARG001  as the others
-    answered = _ANSWERED.match(text[:_HEAD])
-    return ResultFacts(said=one_line(answered.group(1), 900)) if answered else None
+    return answers(text)
 
 
 def _somebodys_text(text: str, *, is_error: bool) -> ResultFacts | None:  # noqa: ARG001  as the others
@@ -158,6 +157,9 @@ _RESULTS: dict[str, Callable[..., ResultFacts | None]] = {
     "AskUserQuestion": _questions_answered,
     **dict.fromkeys(("Read", "Grep", "Glob", "WebFetch", "WebSearch"), _somebodys_text),
 }
+
+
+NAMES: frozenset[str] = frozenset((*_TOOLS, *_RESULTS))
 
 
 def result_facts(name: str, text: str, *, is_error: bool) -> ResultFacts | None:

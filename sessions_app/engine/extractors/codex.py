@@ -19,7 +19,8 @@ _REFUSED = re.compile(r"\A(?:(?:patch |exec command |command )?rejected by user|
 _INTERRUPTED = re.compile(r"\A(?:Wall time: .*\n)?(?:command was )?aborted(?: by user)?\b", re.IGNORECASE)
 
 
-def _patch(text: str) -> CallFacts:
+def patch_call(text: str) -> CallFacts:
+    """The files of a patch between `*** Begin Patch` and `*** End Patch`, and what becomes of them."""
     named = _PATCHED.findall(text)
     paths = tuple(dict.fromkeys([path for _, path in named] + _MOVED.findall(text)))
     actions = {_ACTIONS[word] for word, _ in named}
@@ -28,18 +29,18 @@ def _patch(text: str) -> CallFacts:
 
 
 def _apply_patch(arguments: Arguments) -> CallFacts:
-    return _patch(string(arguments, "input", "patch"))
+    return patch_call(string(arguments, "input", "patch"))
 
 
 def _command(arguments: Arguments) -> CallFacts:
     told = arguments.get("command") or arguments.get("cmd")
     words = [word for word in told if isinstance(word, str)] if isinstance(told, list) else []
     if words[:1] == ["apply_patch"]:
-        return _patch("\n".join(words[1:]))
+        return patch_call("\n".join(words[1:]))
     is_wrapped = len(words) == 3 and words[0].rpartition("/")[2] in _SHELLS and words[1].startswith("-")
     command = words[2] if is_wrapped else " ".join(words) if words else string(arguments, "command", "cmd")
     if "*** Begin Patch" in command:
-        return _patch(command)
+        return patch_call(command)
     return CallFacts(target=one_line(command, 160), command=command)
 
 
@@ -77,6 +78,9 @@ _TOOLS: dict[str, Callable[[Arguments], CallFacts]] = {
     "send_input": _agent,
     "wait_agent": _agent,
 }
+
+
+NAMES: frozenset[str] = frozenset(_TOOLS)
 
 
 def call_facts(name: str, arguments: Arguments) -> CallFacts | None:

@@ -43,9 +43,11 @@ def result_facts(text: str, *, is_error: bool) -> ResultFacts:
     code = (_EXIT.match(text) if text[:1] in "EeRr" else None) or (_EXIT.search(text[-200:]) if is_error else None)
     if code and code.group(1) != "0":
         return ResultFacts(status=f"exit {code.group(1)}", message=telling_line(text))
-    if is_error:
-        return ResultFacts(status="failed", message=telling_line(text))
-    return OK
+    return failed(text) if is_error else OK
+
+
+def failed(text: str) -> ResultFacts:
+    return ResultFacts(status="failed", message=telling_line(text))
 
 
 def telling_line(text: str) -> str:
