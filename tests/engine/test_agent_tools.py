@@ -51,7 +51,7 @@ def facts(name, arguments):
         ("read_file", {"path": "a.md", "start_line": 3}, READ, ("a.md",)),
         ("write_file", {"path": "a.md", "content": "x"}, WRITTEN, ("a.md",)),
         ("replace_in_file", {"path": "a.md", "old": "x", "new": "y"}, EDITED, ("a.md",)),
-        ("apply_unified_diff", {"diff": "--- a/x.md\n+++ b/x.md\n@@ -1 +1 @@\n-a\n+b\n"}, EDITED, ("x.md",)),
+        ("apply_unified_diff", {"diff": "--- a/x.md\t2024-01-01\n+++ b/x.md\t2024-01-02\n@@ -1 +1 @@\n-a\n+b\n"}, EDITED, ("x.md",)),
         ("apply_unified_diff", {"diff": "--- /dev/null\n+++ b/new.md\n@@ -0,0 +1 @@\n+b\n"}, WRITTEN, ("new.md",)),
         ("apply_unified_diff", {"diff": "--- a/old.md\n+++ /dev/null\n@@ -1 +0,0 @@\n-b\n"}, DELETED, ("old.md",)),
     ],
@@ -142,6 +142,13 @@ def test_a_single_task_is_created_and_changed_by_the_id_in_its_answer():
     work = Work().user().tool("task_create", {"title": "Saw"}, made)
     work.tool("task_update", {"taskId": "t-7", "status": "in_progress"}, "Task updated successfully.")
     assert [(todo.text, todo.status) for todo in collect(work.entries).todos] == [("Saw", TodoStatus.IN_PROGRESS)]
+
+
+@pytest.mark.parametrize(
+    ("name", "argument"), [("read", "filePath"), ("read", "path"), ("read_file", "absolute_path"), ("read_file", "file_path")]
+)
+def test_of_a_call_that_was_shortened_the_file_is_known(name, argument):
+    assert call_facts(name, f'{{"{argument}": "/w/a.py", "content": "cut he').paths == ("/w/a.py",)
 
 
 @pytest.mark.parametrize("name", sorted(extractors._OF_NAME))

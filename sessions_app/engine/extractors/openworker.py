@@ -32,7 +32,7 @@ _FILE_TOOLS = {
     "replace_in_file": FileAction.EDITED,
 }
 _NOT_RUN = re.compile(r'\A\{"error":\s?"tool call not executed",\s?"reason":\s?"([^"]{0,400})')
-_DIFFED = re.compile(r"^--- (?:a/)?([^\n\t]{1,1000})[^\n]*\n\+\+\+ (?:b/)?([^\n\t]{1,1000})", re.MULTILINE)
+_DIFFED = re.compile(r"^--- ([^\n]{1,1000})\n\+\+\+ ([^\n]{1,1000})", re.MULTILINE)
 _NOTHING = "/dev/null"
 _STOPPED = "interrupted by user"
 
@@ -43,13 +43,18 @@ def _file(name: str, arguments: Arguments) -> CallFacts | None:
 
 
 def _diff(_name: str, arguments: Arguments) -> CallFacts:
-    pairs = [(before.strip(), after.strip()) for before, after in _DIFFED.findall(string(arguments, "diff"))]
+    pairs = [(_path(before, "a/"), _path(after, "b/")) for before, after in _DIFFED.findall(string(arguments, "diff"))]
     actions = {
         FileAction.DELETED if after == _NOTHING else FileAction.WRITTEN if before == _NOTHING else FileAction.EDITED
         for before, after in pairs
     }
-    paths = tuple(dict.fromkeys(before if after == _NOTHING else after for before, after in pairs))
+    paths = tuple(dict.fromkeys(path for before, after in pairs if (path := before if after == _NOTHING else after)))
     return files_call(actions.pop() if len(actions) == 1 else FileAction.EDITED, paths)
+
+
+def _path(line: str, prefix: str) -> str:
+    """The path in a head of a unified diff: a time may stand behind it."""
+    return line.partition("\t")[0].strip().removeprefix(prefix)
 
 
 def _command(_name: str, arguments: Arguments) -> CallFacts:
