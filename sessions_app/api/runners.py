@@ -2,7 +2,6 @@
 
 from typing import Annotated, Any
 
-from channels.db import database_sync_to_async
 from django.http import HttpRequest, HttpResponse
 from ninja import Field, Router, Schema
 from pydantic import ConfigDict
@@ -78,9 +77,12 @@ def change_runner(request: HttpRequest, named: str, body: RunnerPatch) -> Shape:
 
 
 @router.post("/{named}/test", response=dict[str, Any])
-async def test_runner(request: HttpRequest, named: str) -> Shape:
+def test_runner(request: HttpRequest, named: str) -> Shape:
     """Asks it whether it is there; answers what was found."""
-    return await database_sync_to_async(_tested, thread_sensitive=False)(request, named)
+    actor = _admin(request)
+    runner = _runner(actor, named)
+    table.test(actor=actor, runner=runner)
+    return _shape(runner)
 
 
 @router.delete("/{named}", response=dict[str, Any])
@@ -90,13 +92,6 @@ def remove_runner(request: HttpRequest, named: str) -> Shape:
     runner = _runner(actor, named)
     identifier = runner.pk
     return {"id": identifier, "object": "runner", "deleted": True, "unbound": table.remove(actor=actor, runner=runner)}
-
-
-def _tested(request: HttpRequest, named: str) -> Shape:
-    actor = _admin(request)
-    runner = _runner(actor, named)
-    table.test(actor=actor, runner=runner)
-    return _shape(runner)
 
 
 def _admin(request: HttpRequest) -> Actor:
