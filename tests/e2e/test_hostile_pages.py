@@ -4,7 +4,7 @@ import pytest
 
 from sessions_app.services.compactions.request import request
 from sessions_app.services.compactions.run import run_compaction
-from tests.e2e.watching import comes_true
+from tests.e2e.watching import resized
 from tests.importing import ACTOR
 from tests.security import hostile
 from tests.security.pages import pages_of
@@ -27,7 +27,6 @@ INJECTED = """() => {
   return bad;
 }"""
 
-IS_LAID_OUT = f"innerWidth === {NARROW['width']} && document.documentElement.clientWidth === innerWidth"
 UNRULY = """() => {
   const bad = [];
   if (document.documentElement.scrollWidth > document.documentElement.clientWidth + 1) bad.push("wider than its screen");
@@ -51,9 +50,7 @@ def test_nothing_of_a_transcript_runs_or_leaves_the_page(open_as, admin, bring, 
                 fold.click()
         assert page.evaluate(INJECTED) == [], path
         assert page.evaluate(UNRULY) == [], path
-        page.set_viewport_size(NARROW)
-        comes_true(page, IS_LAID_OUT)
-        assert page.evaluate(UNRULY) == [], path
+        resized(page, NARROW, UNRULY, expected=[])
         page.set_viewport_size(WIDE)
     assert not [url for url in watch.requests if hostile.MARK in url]
 

@@ -7,7 +7,7 @@ from django.urls import reverse
 
 from sessions_app.demo import stories
 from sessions_app.models import ImportRun
-from tests.e2e.watching import comes_true
+from tests.e2e.watching import comes_true, resized
 
 PHONE = {"width": 390, "height": 844}
 SCROLLS_SIDEWAYS = """() => [...document.querySelectorAll(".scroller")]
@@ -56,9 +56,9 @@ def test_what_is_folded_of_the_head_opens_by_key_and_a_wide_screen_shows_it_at_o
     phone.reload()
     assert not facts.is_visible()
     phone.set_viewport_size({"width": 1400, "height": 900})
-    assert facts.is_visible()
-    assert trigger.is_visible()
-    assert not phone.locator(".session__more > summary").is_visible()
+    facts.wait_for(state="visible")
+    trigger.wait_for(state="visible")
+    phone.locator(".session__more > summary").wait_for(state="hidden")
 
 
 def test_no_table_has_to_be_scrolled_sideways(open_as, admin, compacted, in_thread):
@@ -80,6 +80,4 @@ def test_no_table_has_to_be_scrolled_sideways(open_as, admin, compacted, in_thre
         page.get_by_role("main").wait_for()
         assert page.evaluate(SCROLLS_SIDEWAYS) == [], path
     page.goto("/")
-    page.set_viewport_size({"width": 1024, "height": 768})
-    comes_true(page, "document.documentElement.clientWidth === 1024")
-    assert page.evaluate(SCROLLS_SIDEWAYS) == []
+    resized(page, {"width": 1024, "height": 768}, SCROLLS_SIDEWAYS, expected=[])

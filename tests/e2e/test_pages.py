@@ -8,7 +8,7 @@ from sessions_app.models import Compaction, Entry
 from sessions_app.services.compactions.request import request
 from sessions_app.services.compactions.run import run_compaction
 from sessions_app.services.turns.sessions import begin
-from tests.e2e.watching import comes_true
+from tests.e2e.watching import comes_true, resized
 from tests.importing import ACTOR
 
 MOST_ELEMENTS = {"list": 2_500, "session": 6_000, "other": 4_000}
@@ -131,6 +131,9 @@ def test_filters_change_the_address_so_that_what_is_seen_can_be_shared(open_as, 
     assert shared.locator("tbody tr").count() == 1
 
 
+FITS = "document.documentElement.scrollWidth <= document.documentElement.clientWidth + 1"
+
+
 def test_no_page_is_wider_than_its_screen(open_as, admin, furnished):
     page = open_as(admin)
     for path in (
@@ -142,9 +145,7 @@ def test_no_page_is_wider_than_its_screen(open_as, admin, furnished):
         page.goto(path)
         page.get_by_role("main").wait_for()
         for width in (320, 390, 768, 1024):
-            page.set_viewport_size({"width": width, "height": 844})
-            comes_true(page, "(width) => document.documentElement.clientWidth === width", width)
-            assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth + 1"), (path, width)
+            resized(page, {"width": width, "height": 844}, FITS, expected=True)
 
 
 NARROW = {"width": 390, "height": 844}

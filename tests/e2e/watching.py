@@ -49,3 +49,20 @@ class Watch:
         self.requests.append(url)
         if not url.startswith((origin, origin.replace("http", "ws", 1), "data:", "blob:", "about:")):
             self.complaints.append(f"request to a stranger: {url}")
+
+
+def resized(page: Any, size: dict[str, int], expression: str, expected: object) -> None:
+    """Gives the page another size, and asserts what an expression says once that is laid out: which the browser does in its own time."""
+    page.set_viewport_size(size)
+    seen: list[object] = []
+
+    def is_so() -> bool:
+        page.wait_for_timeout(20)
+        seen[:] = [page.evaluate(expression)]
+        return bool(page.evaluate("document.documentElement.clientWidth") == size["width"] and seen[0] == expected)
+
+    try:
+        wait_until(is_so)
+    except AssertionError:
+        assert seen[0] == expected, (page.url, size)
+        raise
