@@ -38,7 +38,10 @@ class Browser(APIKeyCookie):
 
     param_name = settings.SESSION_COOKIE_NAME
 
-    def __call__(self, request: HttpRequest) -> Actor | None:
+    def __init__(self) -> None:
+        super().__init__(csrf=False)  # the library's own check would come before it is known whether anybody is signed in
+
+    def authenticate(self, request: HttpRequest, key: str | None) -> Actor | None:  # noqa: ARG002  the middleware has read the cookie
         if not request.user.is_authenticated:
             return None
         if not _Csrf(_nothing).comes_from_here(request):
@@ -46,9 +49,6 @@ class Browser(APIKeyCookie):
         if request.session.get(MUST_CHANGE):
             raise ApiError("forbidden", ONE_TIME)
         return permissions.actor_of(request)
-
-    def authenticate(self, request: HttpRequest, key: str | None) -> Actor | None:
-        raise NotImplementedError  # `__call__` does all of it
 
 
 class _Csrf(CsrfViewMiddleware):
